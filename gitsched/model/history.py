@@ -112,8 +112,8 @@ class RolloutHistory(NamedTuple):
 class HistoryEntry(NamedTuple):
     """One commit of the output branch.
 
-    `cause` is that of the run (source, facts, deadline, observation or upgrade; or records, edit, rerun), "" for a commit that no run made;
-    `also` is another cause, "" without one.
+    `cause` is that of the run (source, facts, deadline, observation or upgrade; or records, edit, release, rerun), "" for a commit that no
+    run made; `also` is another cause, "" without one.
     `requested` are the commits of the source that asked for changes which were withheld before, and which the commit carries out.
     `edits` are the commits of people on the output branch since the run before. `summary` is what its message says that it changes.
     `source` is the source commit that it follows, `sources` are those since the commit before, the newest first. `records` are the recorded

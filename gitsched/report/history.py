@@ -42,11 +42,14 @@ CAUSES = {
     "deadline": "a deadline",
     "observation": "an observed value",
     "upgrade": "a new version of gitsched",
-    "rerun": "the same commit of the source again, as after an allowance, a release or a freeze",
+    "release": "a release of what was held",
+    "rerun": "the same commit of the source again, as after an allowance or a freeze",
     "edit": "what people changed on this branch is taken back",
     "records": "records edited by hand",
     "": "by hand",
 }
+UNTIMED = frozenset(("release", "rerun"))
+"""Causes of commits that have the time of the source, whenever they were made, so that no age follows from it."""
 
 
 def describe_left_out(chosen: HistoryFilter, *, newer: int, has_older: bool) -> list[str]:
@@ -77,7 +80,7 @@ def write_entry(
 ) -> str:
     """Return one commit as lines, which are wrapped at `width` and end in an empty one, with its age if it is known what time it is. Text
     of commits and records is escaped."""
-    age = f" ({format_age(entry.time, now)} ago)" if now is not None else ""
+    age = f" ({format_age(entry.time, now)} ago)" if now is not None and entry.cause not in UNTIMED else ""
     head = escape_unprintable(f"{format_time(entry.time)}{age}  {abbreviate_oid(entry.commit)}  {entry.summary}")
     lines = [*_list_origin(entry)]
     for found in entry.moves[:moves_shown]:
@@ -97,6 +100,20 @@ def write_entry(
     if paint is not None:
         head, lines = paint(head, "heading"), [_paint_move(line, paint) for line in lines]
     return "\n".join((head, *lines)) + "\n\n"
+
+
+def write_overview(entry: HistoryEntry, now: datetime, paint: Paint | None = None, width: int = sys.maxsize) -> str:
+    """Return one commit as a line, wrapped at `width`: when, what happened to how many workloads, what is withheld, and which commit of the
+    source by whom, or else what caused it."""
+    age = f" ({format_age(entry.time, now)} ago)" if entry.cause not in UNTIMED else ""
+    head = f"{format_time(entry.time)}{age}  {abbreviate_oid(entry.commit)}"
+    others = sum(entry.source is None or each.commit != entry.source.commit for each in entry.sources) + entry.more_sources
+    why = f"by hand: {entry.author}"
+    if entry.source is not None:
+        more = f" and {format_count(others, 'more source commit')}" if others else ""
+        why = f"{describe_source(entry.source)}{more}" if entry.cause == "source" else describe_cause(entry)
+    first, *rest = _wrap(escape_unprintable(f"{head}  {entry.summary}: {why}"), width)
+    return "\n".join((first if paint is None else first.replace(head, paint(head, "heading"), 1), *rest)) + "\n"
 
 
 def _wrap(line: str, width: int) -> list[str]:

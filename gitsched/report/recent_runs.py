@@ -13,7 +13,7 @@ from gitsched.model.history import CauseFiles, SourceChange
 from gitsched.model.recent_runs import LOSSES, Loss, RecentLoss, RecentRun
 from gitsched.model.scheduling import total_replicas
 from gitsched.model.time import format_age, format_time
-from gitsched.report.history import describe_edited_cause, describe_evictions, describe_source
+from gitsched.report.history import UNTIMED, describe_edited_cause, describe_evictions, describe_source
 from gitsched.report.lines import abbreviate_oid, format_clusters, format_key, format_words, serialize_clusters, sort_moves
 from gitsched.report.serialization import serialize_key, serialize_source
 
@@ -43,7 +43,8 @@ def _describe_run(run: RecentRun, now: datetime) -> list[str]:
     origin = "; ".join(map(describe_source, run.sources)) or describe_evictions(run.departures)
     origin = origin or describe_edited_cause(run.cause, run.edits).removeprefix("by ")
     more = f" and {format_count(run.more_sources, 'more commit')}" if run.more_sources else ""
-    lines = [f"Changed {format_age(run.time, now)} ago by {origin}{more}{_describe_rest(run)}:"]
+    age = f" {format_age(run.time, now)} ago" if run.cause not in UNTIMED or run.sources else ""
+    lines = [f"Changed{age} by {origin}{more}{_describe_rest(run)}:"]
     for kind in LOSSES:
         found = sort_moves([loss.move for loss in run.losses if loss.kind == kind])
         if found:

@@ -45,13 +45,30 @@ def read(fleet: Path, limit: int = 20, **chosen: Any) -> tuple[str, OutputHistor
 def test_the_history_has_which_workload_moved_when_and_why(moved: Path, git: Git, gitsched: Run) -> None:
     head, place, first = git("log", "--format=%h", "--abbrev=10", "placements", at=moved).splitlines()
     source, base = git("log", "--format=%h", "--abbrev=10", "main", at=moved).splitlines()
+    now = ("--now", "2026-03-03T09:00:20Z")
     assert (
-        gitsched("history", "--now", "2026-03-03T09:00:20Z").stdout
+        gitsched("history", *now).stdout
+        == f"""\
+2026-03-03T08:00:00Z (1h ago)  {head}  freeze: maintenance: by hand: Ada
+2026-03-02T09:00:20Z (1d ago)  {place}  1 workload moved: {source} Change (Ada)
+2026-03-02T09:00:10Z (1d ago)  {first}  1 workload placed: {base} Change (Ada)
+
+One commit with its workloads: gitsched history --from COMMIT -m 1; one workload: gitsched history NAME
+"""
+    )
+    assert (
+        gitsched("history", "-m", "1", *now).stdout
         == f"""\
 2026-03-03T08:00:00Z (1h ago)  {head}  freeze: maintenance
   by hand: Ada
   placements are frozen: maintenance
 
+Older commits: --from {place}
+"""
+    )
+    assert (
+        gitsched("history", "web", *now).stdout
+        == f"""\
 2026-03-02T09:00:20Z (1d ago)  {place}  1 workload moved
   cause: a commit of the source: a drain of one
   source: {source} Change (Ada)
@@ -237,9 +254,11 @@ def test_the_path_of_a_record_leads_back_to_its_workload(group: str, kind: str, 
 
 def test_long_lines_are_wrapped_at_the_width_of_the_terminal(moved: Path, gitsched: Run) -> None:
     """Continuations are indented further, and no word is lost."""
-    wide, narrow = (gitsched("history", COLUMNS=width).stdout for width in ("500", "40"))
-    assert narrow.split() == wide.split()
+    wide, narrow = (gitsched("history", "web", COLUMNS=width).stdout for width in ("500", "40"))
+    texts = [gitsched("history", COLUMNS=width).stdout for width in ("500", "80")]
+    assert all(one.split() == other.split() for one, other in ((narrow, wide), texts))
     assert max(map(len, narrow.splitlines()[1:3])) <= 40
+    assert "\n    Change (Ada)\n" in texts[1]
     assert "\n  drain: one is drained by the taint\n      power:NoExecute (one.yaml:9)\n" in narrow
 
 

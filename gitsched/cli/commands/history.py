@@ -10,7 +10,7 @@ from gitsched.cli.workload_names import parse_clusters, parse_pattern
 from gitsched.model.history import HistoryFilter
 from gitsched.reconcile import RunSettings
 from gitsched.reconcile.output.output_history import OutputHistory, open_history
-from gitsched.report.history import describe_choice, describe_left_out, serialize_history, write_entry
+from gitsched.report.history import describe_choice, describe_left_out, serialize_history, write_entry, write_overview
 from gitsched.report.lines import abbreviate_oid, escape_unprintable
 
 if TYPE_CHECKING:
@@ -58,13 +58,18 @@ def _list_left_out(history: OutputHistory) -> list[str]:
 
 
 def _show_text(history: OutputHistory, limit: int, now: datetime, paint: Paint | None) -> None:
-    """Write each entry as soon as it is read."""
-    shown = False
+    """Write each entry as soon as it is read: several that no name chooses as one line each."""
+    shown, is_overview, width = False, limit > 1 and not history.chosen.selects_moves, output.find_width()
     for note in history.list_notes():
         formats.show_text(f"note: {escape_unprintable(note)}\n")
     for entry in history.read_entries(limit):
         shown = True
-        formats.show_text(write_entry(entry, now=now, paint=paint, width=output.find_width()))
+        write = write_overview if is_overview else write_entry
+        formats.show_text(write(entry, now=now, paint=paint, width=width))
+    if shown and is_overview:
+        formats.show_text(
+            "\nOne commit with its workloads: gitsched history --from COMMIT -m 1; one workload: gitsched history NAME\n"
+        )
     if not shown:
         unknown = escape_unprintable(history.describe_unknown())
         formats.show_text(f"No commit matches{unknown}{'' if unknown.endswith('?') else '.'}\n")

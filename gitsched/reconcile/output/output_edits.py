@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any
 
-from gitsched.decide.commit_metadata import SOURCE_TRAILER
+from gitsched.decide.commit_metadata import CAUSE_TRAILER, SOURCE_TRAILER
 from gitsched.git import Repository
 from gitsched.git.notes import list_noted_commits
 from gitsched.manifests.parser import parse_file
-from gitsched.model.commit import Commit
+from gitsched.model.commit import RELEASE_CLUSTER_TRAILER, RELEASE_TRAILER, Commit
 from gitsched.model.document import Key
 from gitsched.model.finding import Finding, format_names
 from gitsched.model.fleet_status import HandEdit
@@ -134,15 +134,20 @@ def list_earlier_edits(repository: Repository, prefix: str, commit: Commit) -> E
     return EarlierEdits(tuple(found), frozenset(files))
 
 
-def find_cause(cause: str, edits: EarlierEdits, moved: Collection[Key], *, is_same: bool) -> str:
-    """Return the cause of a run with what people edited before it: "records" if only their edits of records moved workloads, "edit" if it
-    takes back what they changed, "rerun" for one of the same inputs. `is_same`: no input changed since the run before."""
+def find_cause(commit: Commit, edits: EarlierEdits, moved: Collection[Key], *, is_same: bool) -> str:
+    """Return the cause of the commit of a run with what people edited before it: "records" if only their edits of records moved workloads,
+    "edit" if it takes back what they changed, of one of the same inputs "release" if it released something, else "rerun". `is_same`: no
+    input changed since the run before."""
+    trailers = dict(commit.trailers)
+    cause = trailers.get(CAUSE_TRAILER, "")
     records = [path for path in edits.files if path.startswith(f"{STATUS}/")]
     if moved and all(any(_is_record_of(path, key) for path in records) for key in moved):
         return "records"
     if edits.commits and is_same and cause in ("source", "facts"):
         return "edit"
-    return "rerun" if is_same and cause == "source" else cause
+    if not (is_same and cause == "source"):
+        return cause
+    return "rerun" if trailers.keys().isdisjoint((RELEASE_TRAILER, RELEASE_CLUSTER_TRAILER)) else "release"
 
 
 def list_edited_workloads(records: CommitRecords, output: HistoryBranch, commit: Commit, parent: Commit) -> list[Key]:

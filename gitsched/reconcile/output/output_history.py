@@ -385,7 +385,9 @@ class OutputHistory:
             edits = list_earlier_edits(self._output.repository, self._output.prefix, parent)
             moved = [found.move.key for found in entry.moves]
             is_same = before == oid and record.facts == earlier.facts
-            entry = entry._replace(cause=find_cause(entry.cause, edits, moved, is_same=is_same), edits=edits.commits[:MAX_SOURCES])
+            entry = entry._replace(
+                cause=shorten_text(find_cause(commit, edits, moved, is_same=is_same)), edits=edits.commits[:MAX_SOURCES]
+            )
         if not before or before == oid:
             return entry
         if not self._has_source(before):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from gitsched.decide.commit_metadata import CAUSE_TRAILER
 from gitsched.decide.guard.guard_settings import read_guard_record
 from gitsched.git.history import list_commits_since
 from gitsched.named_tuples import NamedTuple
@@ -51,14 +50,14 @@ def find_run_sources(
     The run before may have planned later commits than gitsched.json names, without a change. Where this run carries out what the guard
     withheld before, the commits that asked for it count, too, unless none of the moves was `withheld`.
     """
-    repository, cause = output.repository, dict(commit.trailers).get(CAUSE_TRAILER, "")
+    repository = output.repository
     record, before = (read_run_record(repository, each.tree, output.prefix) for each in (commit, parent))
     if record is None or not is_written_by_run(commit):
         return RunSources("")
     earlier = _find_earlier(output, parent, record, before, withheld=withheld)
     edits = list_earlier_edits(repository, output.prefix, parent)
     is_same = record.source == earlier and before is not None and record.facts == before.facts
-    cause = find_cause(cause, edits, [found.move.key for found in moves], is_same=is_same)
+    cause = find_cause(commit, edits, [found.move.key for found in moves], is_same=is_same)
     if cause == "records" or record.source == earlier:
         return RunSources(cause, (), edits.commits)
     return RunSources(cause, list_source_changes(source, earlier, record.source), edits.commits)
