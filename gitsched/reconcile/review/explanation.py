@@ -164,14 +164,14 @@ def _explain_from_state(
     known = plan_from_state(context, fetched)
     workloads = PlannedWorkloads(context, fetched, known.planned.plan, known.update)
     own = workloads.catalog.api_documents_by_key
-    is_any_kind = not kind
+    asked = kind
     kind, namespace, name = complete_name((*workloads.index, *own), kind, namespace, name)
     found_keys = [key for key in own if matches_name(key, kind, name) and key.namespace in (namespace, "")]
     matching = sorted((key for key in workloads.index if matches_name(key, kind, name)), key=workload_sort_key)
     key = find_key((*matching, *found_keys), kind, namespace, name)
     if (key in own and len(found_keys) > 1) or list_faults(workloads.plan.findings):
         return None
-    if key in own and is_any_kind and key[:2] not in list_cluster_kinds():
+    if key in own and not asked and key[:2] not in list_cluster_kinds():
         return None  # a workload that is not used, because it is broken or not unique, may have the name as well
     if key is None:
         is_cluster = kind.lower() in _CLUSTER_WORDS and not why_not
@@ -182,7 +182,7 @@ def _explain_from_state(
     if found is None and key in own:
         cluster = _find_cluster(decisions, key)
         if cluster is None or why_not:
-            return _explain_policy(workloads.engines, document, workloads.index, workloads.plan.findings)
+            return _explain_policy(workloads.engines, document, asked, workloads.index, workloads.plan.findings)
         return _describe_from_state(workloads, cluster)
     found = _explain_selection(decisions, document, found)
     details = workloads.describe(decisions)
@@ -232,10 +232,12 @@ def _describe_from_state(workloads: PlannedWorkloads, cluster: str) -> ClusterEx
 
 
 def _explain_policy(
-    engines: Iterable[PolicyEngine], document: Document, index: TemplateIndex, findings: Iterable[Finding]
+    engines: Iterable[PolicyEngine], document: Document, asked: str, index: TemplateIndex, findings: Iterable[Finding]
 ) -> Explanation:
-    """Explain a policy with the findings about it. Raise UnknownObject for a document that is none."""
-    key, found = document.key, explain_policy(engines, document, index)
+    """Explain a policy with the findings about it. Raise UnknownObject for a document that is none, and where the kind that was `asked` for
+    is not that of the policy: a name alone is that of a workload, which may be gone."""
+    key = document.key
+    found = explain_policy(engines, document, index) if matches_name(key, asked, key.name) else None
     if found is None:
         raise UnknownObject(
             f"{key} is not a workload, and no API decides about it; `gitsched status --workloads` shows what each policy places"
@@ -270,6 +272,7 @@ def _explain(
     owners = PartOwners(decisions, planned.config)
     known |= dict.fromkeys(key for key in owners.list_keys() if key not in known)
     baseline = make_plan_baseline(settings, plan, planned.config)
+    asked = kind
     kind, namespace, name = complete_name(known, kind, namespace, name)
     key = find_key(known, kind, namespace, name)
     if key is None:
@@ -291,7 +294,7 @@ def _explain(
         cluster = _find_cluster(decisions, key)
         if cluster is None or why_not:
             index = make_template_index(decisions.catalog.templates, decisions.outcomes)
-            return _explain_policy(decisions.engines, template, index, plan.findings)
+            return _explain_policy(decisions.engines, template, asked, index, plan.findings)
         return describe_cluster(baseline._replace(decisions=decisions), cluster, plan.findings)
     found = _explain_selection(decisions, template, found)
     return _complete(context, plan, baseline, key, found, why_not)
