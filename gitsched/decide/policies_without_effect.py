@@ -10,7 +10,7 @@ from gitsched.apis.continuation import changes_selection
 from gitsched.decide.incremental.plan_contents import make_template_entry
 from gitsched.model.changes import WithheldChanges
 from gitsched.model.finding import WITHOUT_EFFECT, Finding
-from gitsched.model.template_index import TemplateEntry, make_selectable
+from gitsched.model.template_index import make_selectable
 
 if TYPE_CHECKING:
     from gitsched.apis.policy_api import PolicyEngine
@@ -36,7 +36,7 @@ def update_policies_without_effect(
     """Return the findings of the last plan, with those about policies that apply to nothing now."""
     index, undecided = changes.rows.template_index, _list_workloads(withheld)
     decided = {key: make_template_entry(document, changes.outcomes.get(key)) for key, document in changes.documents.items()}
-    others = any(_get_policy(index.get(key)) != _get_policy(entry) for key, entry in decided.items())
+    others = any((index[key].policy if key in index else "") != entry.policy for key, entry in decided.items())
     if not (others or changes.diff.api_documents or changes_selection(changes.templates) or withheld != changes.totals.withheld):
         return findings
     gone = {key for key, (_, after) in changes.templates.items() if after is None} | changes.restored
@@ -44,14 +44,10 @@ def update_policies_without_effect(
 
     def list_workloads() -> Iterator[tuple[Document, str]]:
         for key, entry in entries.items():
-            yield make_selectable(key, entry), _get_policy(entry) if key not in undecided else ""
+            yield make_selectable(key, entry), entry.policy if key not in undecided else ""
 
-    found = _find(changes.continued.engines, set(map(_get_policy, entries.values())), list_workloads)
+    found = _find(changes.continued.engines, {entry.policy for entry in entries.values()}, list_workloads)
     return (*(finding for finding in findings if finding.code != WITHOUT_EFFECT), *found)
-
-
-def _get_policy(entry: TemplateEntry | None) -> str:
-    return entry.placement.policy if entry is not None and entry.placement is not None else ""
 
 
 def _list_workloads(withheld: WithheldChanges) -> frozenset[Key]:

@@ -84,11 +84,10 @@ def explain_policy(engines: Iterable[PolicyEngine], document: Document, index: T
     """Explain to which objects a policy applies and where these run, and which policies apply to others that it selects; None for a
     document that is no policy of such objects."""
     title = document.key.title
-    applied = {key: entry.placement.clusters for key, entry in index.items() if entry.placement and entry.placement.policy == title}
+    applied = {key: entry.placement.clusters for key, entry in index.items() if entry.placement and entry.policy == title}
 
     def list_workloads() -> Iterator[tuple[Document, str]]:
-        for key, entry in index.items():
-            yield make_selectable(key, entry), entry.placement.policy if entry.placement is not None else ""
+        return ((make_selectable(key, entry), entry.policy) for key, entry in index.items())
 
     listed = (engine.list_rivals(document.key, list_workloads) for engine in engines if isinstance(engine, NearSelecting))
     rivals = next((found for found in listed if found is not None), None)

@@ -37,6 +37,11 @@ class TemplateEntry(NamedTuple):
     path: str
     placement: PlacementSummary | None
 
+    @property
+    def policy(self) -> str:
+        """The policy that applies to the template; "" for none."""
+        return self.placement.policy if self.placement is not None else ""
+
 
 TemplateIndex = Mapping[Key, TemplateEntry]
 """The entries of all templates of a plan by key, also of those that no policy selects, in no particular order."""

@@ -51,10 +51,14 @@ def list_rivals(index: PolicyIndex, policy: Key, workloads: Iterable[tuple[Docum
     by_title = {one.key.title: one.key for one in index.policies.values()}
     found = []
     for template, rule, other in selected.get(policy, ()):
-        rules = index.list_matching_rules(template) if other in by_title else ()
-        winning = next((one for one in rules if one.policy.key == by_title[other]), None)
-        found.append((template.key, other, describe_precedence(winning, rule) if winning is not None else ""))
+        winning = _find_rule(index, template, by_title[other]) if other in by_title else None
+        found.append((template.key, other, _describe_precedence(winning, rule) if winning is not None else ""))
     return found
+
+
+def _find_rule(index: PolicyIndex, template: Document, policy: Key) -> SelectorRule | None:
+    """Return the most specific selector with which a policy selects an object; None if it does not any more."""
+    return next((rule for rule in index.list_matching_rules(template) if rule.policy.key == policy), None)
 
 
 def _list_selected(
@@ -81,8 +85,8 @@ def _describe(
 ) -> Iterator[Finding]:
     for template, rule, title in sorted(entries, key=lambda entry: entry[0].key):
         winner = by_title[title]
-        winning = next((one for one in index.list_matching_rules(template) if one.policy.key == winner.key), None)
-        reason = describe_precedence(winning, rule) if winning is not None else _NAME_FIRST
+        winning = _find_rule(index, template, winner.key)
+        reason = _describe_precedence(winning, rule) if winning is not None else _NAME_FIRST
         if reason == _NAME_FIRST:
             continue
         counts = Counter(found for _, _, found in entries)
@@ -104,7 +108,7 @@ def _describe(
         return
 
 
-def describe_precedence(winning: SelectorRule, rule: SelectorRule) -> str:
+def _describe_precedence(winning: SelectorRule, rule: SelectorRule) -> str:
     """Return why the rule of one policy applies to an object that the rule of another policy selects, too."""
     winner, policy = winning.policy, rule.policy
     if winner.is_namespaced != policy.is_namespaced:
@@ -112,11 +116,11 @@ def describe_precedence(winning: SelectorRule, rule: SelectorRule) -> str:
             return "a PropagationPolicy takes precedence over a ClusterPropagationPolicy, whatever their priorities"
     elif winner.priority > policy.priority:
         return f"its priority is {winner.priority} and not {policy.priority}"
-    elif winner.priority == policy.priority and winning.implicit_priority > rule.implicit_priority:
-        return f"it selects by {_HOW[winning.implicit_priority]} and not by {_HOW[rule.implicit_priority]}, with the same priority"
-    elif (winner.priority, winning.implicit_priority) == (
-        policy.priority,
-        rule.implicit_priority,
-    ) and winner.key.name < policy.key.name:
-        return _NAME_FIRST
+    elif winner.priority == policy.priority:
+        if winning.implicit_priority > rule.implicit_priority:
+            return (
+                f"it selects by {_HOW[winning.implicit_priority]} and not by {_HOW[rule.implicit_priority]}, with the same priority"
+            )
+        if winning.implicit_priority == rule.implicit_priority and winner.key.name < policy.key.name:
+            return _NAME_FIRST
     return "it has claimed the object before, and a claim stays"
