@@ -17,6 +17,7 @@ from gitsched.apis.karmada.policy.propagation_policy import (
 )
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import WITHOUT_EFFECT, Finding, Severity, format_count, locate_document
+from gitsched.named_tuples import NamedTuple
 
 _NAME_FIRST = "its name comes first"
 _HOW = {BY_KIND: "kind", BY_LABELS: "labels", BY_NAME: "name"}
@@ -34,62 +35,60 @@ def find_policies_without_effect(
     `applying` are the titles of the policies that apply to anything. `list_workloads` returns all objects, each with the title of the
     policy that applies to it, or "" if that is not known. `may_preempt`: the settings let policies preempt others.
     """
-    idle = PolicyIndex(policy for policy in index.policies.values() if policy.key.title not in applying)
-    if not idle.policies:
-        return
     by_title = {policy.key.title: policy for policy in index.policies.values()}
-    lost = _list_selected(idle, list_workloads())
+    idle = [policy.key for title, policy in by_title.items() if title not in applying]
+    lost = _list_selected(index, idle, list_workloads()) if idle else {}
     for key, entries in sorted(lost.items()):
-        if all(title in by_title for _, _, title in entries):
-            yield from _describe(idle.policies[key], entries, by_title, index, may_preempt)
+        if all(entry.title in by_title for entry in entries):
+            yield from _describe(index.policies[key], entries, by_title, may_preempt)
 
 
 def list_rivals(index: PolicyIndex, policy: Key, workloads: Iterable[tuple[Document, str]]) -> list[tuple[Key, str, str]]:
     """Return the objects that a policy selects and that another one applies to, each with the title of that one and why it applies."""
-    title = policy.title
-    selected = _list_selected(PolicyIndex((index.policies[policy],)), (entry for entry in workloads if entry[1] != title))
-    by_title = {one.key.title: one.key for one in index.policies.values()}
-    found = []
-    for template, rule, other in selected.get(policy, ()):
-        winning = _find_rule(index, template, by_title[other]) if other in by_title else None
-        found.append((template.key, other, _describe_precedence(winning, rule) if winning is not None else ""))
-    return found
+    selected = _list_selected(index, (policy,), (entry for entry in workloads if entry[1] != policy.title))
+    return [
+        (one.template.key, one.title, _describe_precedence(one.winning, one.rule) if one.winning is not None else "")
+        for one in selected.get(policy, ())
+    ]
 
 
-def _find_rule(index: PolicyIndex, template: Document, policy: Key) -> SelectorRule | None:
-    """Return the most specific selector with which a policy selects an object; None if it does not any more."""
-    return next((rule for rule in index.list_matching_rules(template) if rule.policy.key == policy), None)
+class _Selected(NamedTuple):
+    """An object that a policy selects, with the most specific selector that does; the title of the policy that applies to it, and the
+    selector of that one, None if it selects the object no longer."""
+
+    template: Document
+    rule: SelectorRule
+    title: str
+    winning: SelectorRule | None
 
 
 def _list_selected(
-    index: PolicyIndex, workloads: Iterable[tuple[Document, str]]
-) -> dict[Key, list[tuple[Document, SelectorRule, str]]]:
-    """Return what each policy of an index selects: the object, the most specific selector, and the title of the policy that applies."""
-    kinds = {(one.api_version, one.kind) for selectors in index.selectors.values() for one in selectors}
-    found: dict[Key, list[tuple[Document, SelectorRule, str]]] = {}
+    index: PolicyIndex, policies: Collection[Key], workloads: Iterable[tuple[Document, str]]
+) -> dict[Key, list[_Selected]]:
+    """Return what each of some policies selects. The selectors that match an object are looked up once."""
+    kinds = {(one.api_version, one.kind) for policy in policies for one in index.selectors[policy]}
+    wanted = frozenset(policies)
+    found: dict[Key, list[_Selected]] = {}
     for template, title in workloads:
         if (template.api_version, template.key.kind) not in kinds or is_skipped(template.key):
             continue
         rules = {rule.policy.key: rule for rule in reversed(index.list_matching_rules(template))}
-        for key, rule in rules.items():
-            found.setdefault(key, []).append((template, rule, title))
+        selecting = rules.keys() & wanted
+        winning = next((rule for key, rule in rules.items() if key.title == title), None) if selecting else None
+        for key in selecting:
+            found.setdefault(key, []).append(_Selected(template, rules[key], title, winning))
     return found
 
 
 def _describe(
-    policy: PropagationPolicy,
-    entries: list[tuple[Document, SelectorRule, str]],
-    by_title: dict[str, PropagationPolicy],
-    index: PolicyIndex,
-    may_preempt: bool,
+    policy: PropagationPolicy, entries: list[_Selected], by_title: dict[str, PropagationPolicy], may_preempt: bool
 ) -> Iterator[Finding]:
-    for template, rule, title in sorted(entries, key=lambda entry: entry[0].key):
+    for template, rule, title, winning in sorted(entries, key=lambda entry: entry.template.key):
         winner = by_title[title]
-        winning = _find_rule(index, template, winner.key)
         reason = _describe_precedence(winning, rule) if winning is not None else _NAME_FIRST
         if reason == _NAME_FIRST:
             continue
-        counts = Counter(found for _, _, found in entries)
+        counts = Counter(entry.title for entry in entries)
         origin = winner.document.origin
         place = f" ({origin.path}:{origin.line})" if origin is not None else ""
         others = f" and {format_count(len(counts) - 1, 'more policy', 'more policies')} apply" if len(counts) > 1 else " applies"
