@@ -184,13 +184,13 @@ def test_a_log_line_contains_its_level_once(gitsched: Run, fleet: Path, commit: 
 
 def test_long_lists_of_findings_are_truncated_with_a_count(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
     broken = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a, labels: {{k{0}: a, k{0}: b}}}}\n"
-    commit(fleet, **{f"bad{number}": broken.format(number) for number in range(60)})
+    commit(fleet, **{f"bad{number}": broken.format(number) for number in range(70)})
     for verb in ("validate", "plan", "reconcile"):
         lines = gitsched(verb).stdout.splitlines()
         below_headline = 0 if verb == "validate" else 10
         assert len({line for line in lines if ": error: " in line}) == 50 + below_headline
         assert any(line.startswith("and ") and line.endswith("); use -o json for all") for line in lines)
-    assert gitsched("validate", "-o", "json").stdout.count('"duplicate-key"') == 60
+    assert gitsched("validate", "-o", "json").stdout.count('"duplicate-key"') == 70
 
 
 def test_a_duplicate_is_reported_with_three_locations_and_a_fix(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
