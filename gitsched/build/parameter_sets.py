@@ -15,7 +15,7 @@ from gitsched.build.go_functions import TemplateError, TextMap, format_value, no
 from gitsched.build.go_templates import Parameters, find_unknown, mark_unknown, render_go_template
 from gitsched.build.path_recipe import decode_value
 from gitsched.manifests.kustomization import parse_values
-from gitsched.model.document import Body, as_object, get_text, list_objects, read_annotations, read_labels
+from gitsched.model.document import Body, as_object, list_objects, read_annotations, read_labels
 from gitsched.model.labels import parse_selector
 
 IN_CLUSTER, IN_CLUSTER_SERVER = "in-cluster", "https://kubernetes.default.svc"
@@ -181,7 +181,7 @@ class ParameterGenerator:
     def _describe_cluster(self, secret: Body) -> dict[str, Any]:
         data = {name: decode_value(str(value)) for name, value in as_object(secret.get("data")).items()}
         data |= {name: str(value) for name, value in as_object(secret.get("stringData")).items()}
-        name = data.get("name") or get_text(secret, "metadata", "name")
+        name = data.get("name", "")  # as in Argo CD, which does not use the name of the Secret
         known = {"name": name, "nameNormalized": normalize_name(name), "project": data.get("project", "")}
         known["server"] = data.get("server") or mark_unknown("{{server}}")
         marks = {"labels": read_labels(secret), "annotations": read_annotations(secret)}

@@ -374,3 +374,9 @@ def test_a_cluster_with_two_secrets_is_one() -> None:
 def test_a_selector_of_clusters_that_is_not_valid_is_an_error() -> None:
     made = make("{clusters: {selector: {matchExpressions: [{key: env, operator: Nope}]}}}", "{{.name}}", secrets=(SECRET,))
     assert made.problem == "the selector of its generator clusters is not valid"
+
+
+def test_a_cluster_without_a_name_has_an_empty_one_as_in_argo_cd() -> None:
+    secret = {**SECRET, "stringData": {"server": "https://one.example.com"}}
+    made = make("{clusters: {selector: {matchLabels: {env: eu}}}}", "x-{{.name}}-{{.nameNormalized}}-y", secrets=(secret,))
+    assert [one["spec"]["destination"]["namespace"] for one in made.applications] == ["x---y"]

@@ -159,7 +159,8 @@ class GuardInput(NamedTuple):
         if loosened:
             message = (
                 f"The guard allows more than before: {', '.join(loosened)}. The changes of this commit are limited as before, and "
-                "what is withheld or held now stays so until it is allowed or released; the new settings are for later changes"
+                "what is withheld or held now stays so until it is allowed or released; the new settings count after the first run "
+                "with them that withholds nothing"
             )
             findings.append(Finding("warning", "guard-loosened", message, Location(FILE, 1, 1), is_change=True))
         for other in sorted({*self.allowed, *allowed} - {digest}):
