@@ -10,7 +10,7 @@ from gitsched.reconcile.run import make_review
 from gitsched.report.text import write_run
 from tests.scenarios.conftest import Fleet, cluster, deployment, policy
 from tests.scenarios.histories import PLACEMENT
-from tests.scenarios.test_incremental_plan import ThreeVariants
+from tests.scenarios.test_incremental_plan import ReconcilerVariant, ThreeVariants
 from tests.scenarios.test_rollouts import SETS, managed
 
 MISSPELT = "{cluster.open-cluster-management.io/placements: everywhere}"
@@ -106,6 +106,23 @@ def test_a_run_names_the_new_objects_that_no_policy_selects(fleet: Fleet, tmp_pa
             text = write_run(make_review(run), 1_000)
             assert [line in text for line in lines] == [True] * len(lines), text
             assert ("is selected by no policy" in text) == bool(lines)
+
+
+def test_machines_that_write_one_output_name_a_new_object_that_no_policy_selects_once(fleet: Fleet, tmp_path: Path) -> None:
+    one, other = (ReconcilerVariant(fleet, "output", tmp_path / name) for name in ("one", "other"))
+    steps: tuple[tuple[dict[str, str | bytes | None], ReconcilerVariant, list[str]], ...] = (
+        ({"clusters/first.yaml": cluster("first"), "policy.yaml": policy("first"), "web.yaml": deployment("web", 2)}, one, []),
+        ({"api.yaml": deployment("api", 2, namespace="billing")}, other, ["api"]),
+        ({}, one, []),
+        ({"cart.yaml": deployment("cart", 2, namespace="billing")}, other, ["cart"]),
+        ({"docs.yaml": deployment("docs", 2, namespace="billing")}, one, ["docs"]),
+    )
+    for hour, (files, machine, names) in enumerate(steps):
+        if files:
+            fleet.commit(files, hour=hour)
+        run = machine.run(hour, fresh=True)
+        assert [found.key.name for found in run.unselected] == names, hour
+        assert run.plan.complete == (hour < 2)
 
 
 UNUSED = {
