@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 
 from gitsched.model.scheduling import Affinity, AffinityGroup
 from gitsched.named_tuples import NamedTuple
@@ -26,6 +27,19 @@ class DifferingCandidates(NamedTuple):
         return not (self.held.isdisjoint(previous) and self.new.issubset(previous))
 
 
+class ChangedSets(NamedTuple):
+    """The changed candidates as sets of the fleets before and after, and whether affinities match each of them as before. Those that the
+    affinity of a group matches in neither fleet make no difference for it."""
+
+    before: int
+    after: int
+    same_affinities: bool
+
+    def concern(self, before: int, find_after: Callable[[], int]) -> bool:
+        """Return whether one of them is in a set of matching candidates: that of the fleet before, or that of the other one."""
+        return bool(before & self.before or (not self.same_affinities and find_after() & self.after))
+
+
 _AFFINITY, _NOTHING = ClusterAffinityFilter(), DifferingCandidates()
 
 
@@ -40,27 +54,27 @@ class FleetChanges:
         self._before, self._after, self._has_same_names = before, after, before.names == after.names
         names = sorted(changed)
         self._changed = [name for name in names if name in before.index and name in after.index]
-        self.same_affinities = self._find_same_affinities(names)
+        self.sets = self._find_sets(names)
 
-    def _find_same_affinities(self, names: Sequence[str]) -> int | None:
-        """Return the set of all changed candidates if affinities match each of them as before, and no filter compares candidates: then
-        those that the affinity of a group does not match make no difference for it. None otherwise."""
+    def _find_sets(self, names: Sequence[str]) -> ChangedSets | None:
+        """Return the changed candidates as sets; None if one comes or goes, or a filter compares candidates."""
         before, after = self._before, self._after
         if len(names) != len(self._changed) or before.frozen or after.frozen or compare_candidates():
             return None
         pairs = ((before.candidates[before.index[name]], after.candidates[after.index[name]]) for name in names)
-        return before.mask(names) if all(one.labels == two.labels and one.fields == two.fields for one, two in pairs) else None
+        same = all(one.labels == two.labels and one.fields == two.fields for one, two in pairs)
+        return ChangedSets(before.mask(names), after.mask(names), same)
 
     def compare(self, request: RequestClass, group: AffinityGroup, otherwise: Collection[str] = ()) -> DifferingCandidates | None:
         """Return the differing candidates for a class of requests in one group; None if filters need more of a request than its class has.
 
         Changed candidates that differ `otherwise` count where they pass the filters.
         """
-        same = self.same_affinities
-        if same is not None and not same & _AFFINITY.mask(request, group, self._before, 0):
+        sides = (self._before, self._after)
+        matching, present_matching = (partial(_AFFINITY.mask, request, group, fleet, 0) for fleet in sides)
+        if self.sets is not None and not self.sets.concern(matching(), present_matching):
             return _NOTHING
-        former = find_feasible_of_class(request, group, self._before)
-        present = find_feasible_of_class(request, group, self._after)
+        former, present = (find_feasible_of_class(request, group, fleet) for fleet in sides)
         if former is None or present is None:
             return None
         ranked = [name for name in self._changed if name in otherwise or not self._rank_alike(request, group, name)]

@@ -16,6 +16,7 @@ from gitsched.model.taints import Taint, Toleration
 from gitsched.reconcile.cache.row_format import deserialize, serialize
 from gitsched.schedule import fleet as filters
 from gitsched.schedule.fleet import Candidate, Fleet, find_feasible
+from gitsched.schedule.fleet_changes import DifferingCandidates, FleetChanges
 from gitsched.schedule.plugins import compare_candidates, register_filter
 from gitsched.schedule.request_classes import (
     UNKNOWN_FIELDS,
@@ -180,3 +181,30 @@ def test_a_filter_is_registered_once_and_may_compare_candidates_unless_it_says_o
         register_filter(alone)
     register_filter(AddedFilter("Comparing", lambda _, __, fleet, ___: fleet.all))
     assert compare_candidates()
+
+
+@given(FLEETS, FLEETS, FIELDS)
+def test_candidates_that_pass_otherwise_after_a_change_are_found(before: Fleet, other: Fleet, fields: dict[str, Any]) -> None:
+    after = Fleet((other.candidates[0], *before.candidates[1:]))
+    request = make_class(**fields)
+    found = FleetChanges(before, after, NAMES[:1]).compare(request, GROUP)
+    former, present = (find_feasible_of_class(request, GROUP, fleet) for fleet in (before, after))
+    assert found is not None
+    assert former is not None
+    assert present is not None
+    for previous in (0, before.all):
+        passing = former.select(previous) ^ present.select(previous)
+        assert {NAMES[index] for index in before.members(passing)} <= (found.held if previous else found.new)
+
+
+def test_the_filters_are_not_applied_where_no_affinity_matches_a_changed_candidate() -> None:
+    failing = AddedFilter("Failing", lambda *_: 1 // 0)
+    failing.per_candidate = True
+    register_filter(failing)
+    before = Fleet([Candidate("a", {"env": "prod"}, {}), Candidate("b", {"rack": "1"}, {})])
+    labels = {"another label": {"rack": "2"}, "a label that matches now": {"env": "prod"}}
+    found = {
+        what: FleetChanges(before, Fleet([before.candidates[0], Candidate("b", changed, {})]), ("b",)).compare(make_class(), GROUP)
+        for what, changed in labels.items()
+    }
+    assert found == {"another label": DifferingCandidates(), "a label that matches now": None}

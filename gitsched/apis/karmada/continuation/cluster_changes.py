@@ -3,7 +3,8 @@ Cluster of which Karmada itself reads something else. A label that nothing reads
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from gitsched.apis.karmada import names
@@ -67,45 +68,50 @@ def _list_clusters(entry: TemplateEntry) -> tuple[str, ...]:
 
 
 class _ReachedGroups(NamedTuple):
-    """The groups of workloads of a plan by what can concern them: `undecided` are those of which nothing is known in advance, and
-    `by_candidate` those that a policy may place on a candidate, by its index in the fleet."""
+    """The groups of workloads of a plan by what can concern them: `undecided` are those of which nothing is known in advance, and `placed`
+    those of each policy, with the candidates of the fleet that it matches."""
 
     policies: PolicyIndex
     fleet: Fleet
     undecided: Sequence[PlacementGroup]
-    by_candidate: Mapping[int, Sequence[PlacementGroup]]
+    placed: Sequence[tuple[PropagationPolicy, int, Sequence[PlacementGroup]]]
 
 
 def _list_concerned_groups(
     before: KarmadaState, after: KarmadaState, fleets: FleetComparison, groups: PlacementGroups, entries: TemplateIndex
 ) -> Iterable[PlacementGroup]:
-    """Return the groups with workloads that the changed Clusters may concern: all, unless policies and affinities are as before."""
-    if after.policies is not before.policies or not fleets.keeps_affinities:
+    """Return the groups with workloads that the changed Clusters may concern: all, unless policies and names of Clusters are as before, and
+    each filter judges a Cluster by itself."""
+    sets = fleets.changed_sets
+    if after.policies is not before.policies or sets is None:
         return groups.alike
     reached = groups.known.get(names.API_NAME)
     if not isinstance(reached, _ReachedGroups) or reached.policies is not before.policies or reached.fleet is not before.fleet:
         reached = groups.known[names.API_NAME] = _index_groups(before, groups)
     found = dict.fromkeys(reached.undecided)
+    for policy, matching, own in reached.placed:
+        if sets.concern(matching, partial(find_matching_mask, after.fleet, policy)):
+            found.update(dict.fromkeys(own))
     for name in fleets.changed:
-        found.update(dict.fromkeys(reached.by_candidate.get(before.fleet.index[name], ())))
         placed = (group_placement(key, entries[key]) for key in groups.placed.get(name, ()))
         found.update((group, None) for group in placed if group is not None)
     return found
 
 
 def _index_groups(state: KarmadaState, groups: PlacementGroups) -> _ReachedGroups:
-    policies, fleet = {policy.key.title: policy for policy in state.policies.policies.values()}, state.fleet
+    policies = {policy.key.title: policy for policy in state.policies.policies.values()}
     undecided: list[PlacementGroup] = []
-    by_candidate: dict[int, list[PlacementGroup]] = {}
+    placed: dict[str, list[PlacementGroup]] = {}
     for group in groups.alike:
         absent, api_version, kind = group
         policy = policies.get(absent.policy) if absent.api == names.API_NAME else None
         if not absent.is_settled or (parse_api_group(api_version), kind) == BUNDLE_KIND or (policy is not None and policy.is_lazy):
             undecided.append(group)
         elif policy is not None:
-            for index in fleet.members(find_matching_mask(fleet, policy)):
-                by_candidate.setdefault(index, []).append(group)
-    return _ReachedGroups(state.policies, fleet, undecided, by_candidate)
+            placed.setdefault(absent.policy, []).append(group)
+    found = ((policies[title], own) for title, own in placed.items())
+    masks = [(policy, find_matching_mask(state.fleet, policy), own) for policy, own in found]
+    return _ReachedGroups(state.policies, state.fleet, undecided, masks)
 
 
 class _WorkloadComparison:

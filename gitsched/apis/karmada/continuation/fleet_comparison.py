@@ -16,7 +16,7 @@ from gitsched.model.variants import BUNDLE_KIND
 from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.estimator import Capacity
 from gitsched.schedule.fleet import Candidate
-from gitsched.schedule.fleet_changes import DifferingCandidates, FleetChanges
+from gitsched.schedule.fleet_changes import ChangedSets, DifferingCandidates, FleetChanges
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.state import KarmadaState
@@ -63,9 +63,9 @@ class FleetComparison:
         self._evicting: dict[str, frozenset[str]] = {}
 
     @property
-    def keeps_affinities(self) -> bool:
-        """Whether each Cluster matches the same affinities as before, and no filter compares Clusters."""
-        return self._fleets.same_affinities is not None
+    def changed_sets(self) -> ChangedSets | None:
+        """The changed Clusters as sets of candidates; None if one comes or goes, or a filter compares Clusters."""
+        return self._fleets.sets
 
     @cached_property
     def came_or_went(self) -> frozenset[str]:
