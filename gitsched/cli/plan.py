@@ -23,7 +23,7 @@ def _read_comment_id(_ctx: click.Context, _parameter: click.Parameter, value: st
     "plan",
     cls=LazyCommand,
     epilog=options.show_examples(
-        ("What the next reconcile changes", "plan"),
+        ("What a reconcile of this branch would change", "plan"),
         ("What a branch changes", "plan main feature"),
         ("With uncommitted files, and exit code 2 for changes", "plan --worktree --detailed-exitcode"),
     ),
@@ -76,6 +76,6 @@ def _read_comment_id(_ctx: click.Context, _parameter: click.Parameter, value: st
 def command() -> None:
     """Show which workloads would move, and why. Writes nothing.
 
-    Without arguments, compare the source branch with the output branch. With BASE, compare the plan of HEAD (a branch, tag or commit;
+    Without arguments, compare the checked-out branch with the output branch. With BASE, compare the plan of HEAD (a branch, tag or commit;
     the checked-out commit by default) with the plan of BASE: the changes of a merge. `diff` is an alias of this command.
     """
