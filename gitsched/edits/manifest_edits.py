@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from yaml import ScalarNode
+
 from gitsched.edits.document_editor import DocumentEditor
 from gitsched.edits.scalar_search import list_scalar_edits
 from gitsched.edits.text_positions import NotEditable
@@ -103,8 +105,9 @@ def _apply(text: str, edits: Iterable[TextEdit]) -> str:
 
 
 def _compose(text: str) -> YamlDocument | None:
-    """Return the only document of a text; None if there is none, or if it is malformed."""
-    trees = list(compose_documents(text, DEFAULT_LIMITS))
+    """Return the only document of a text, beside empty ones; None if there is none, or if it is malformed."""
+    pieces = compose_documents(text, DEFAULT_LIMITS)
+    trees = [piece for piece in pieces if not isinstance(piece, YamlDocument) or piece.node.__class__ is not ScalarNode]
     return trees[0] if len(trees) == 1 and isinstance(trees[0], YamlDocument) else None
 
 

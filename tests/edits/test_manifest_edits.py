@@ -377,6 +377,7 @@ def test_a_changed_scalar_changes_one_line(seed: int) -> None:
         ("metadata:\n  name: a\n  namespace: ~\n", "metadata:\n  name: a\n  namespace: shop\n"),
         ('metadata:\n  name: a\n  namespace: ""\n', 'metadata:\n  name: a\n  namespace: "shop"\n'),
         ("metadata: {namespace: null, name: a}\n", "metadata: {namespace: shop, name: a}\n"),
+        ("metadata: {name: a} # b\n---\n# c\n---\n", "metadata: {name: a, namespace: shop} # b\n---\n# c\n---\n"),
     ],
 )
 def test_a_namespace_is_set_once_wherever_the_metadata_is_written(text: str, expected: str) -> None:

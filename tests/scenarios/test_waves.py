@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -460,6 +461,17 @@ def test_plans_with_a_rollout_say_which_cluster_is_in_which_wave(waves: Waves) -
     for text in (write_page(review, FleetView({}, {})), write_markdown(review)):
         assert "bru, cph, dub wait" in text
     assert found["workloads"] == ["Deployment default/web"]
+
+
+@pytest.mark.parametrize("empty", ["", "---\n", "---\n# the end\n---\n"])
+def test_clusters_that_wait_keep_their_replicas_whatever_surrounds_the_document(empty: str, waves: Waves) -> None:
+    waves.commit(web=f"{web('one')}{empty}")
+    waves.commit(rollout=rollout(PER_GROUP))
+    run = waves.commit(web=f"{web('two')}{empty}")
+    assert run.plan.moves == ()
+    assert {name: json.loads(waves.fleet.read(f"clusters/{name}/cluster.json"))["replicas"] for name in STAGES} == dict.fromkeys(
+        STAGES, 2
+    )
 
 
 def test_status_shows_what_clusters_have_applied(waves: Waves) -> None:
