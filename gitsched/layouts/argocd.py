@@ -70,6 +70,7 @@ def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Finding
     found: dict[tuple[str, tuple[str, ...], HelmRelease], dict[str, None]] = {}
     named: dict[str, dict[str, dict[str, str]]] = {}
     lost: dict[str, dict[LeftOut, None]] = {}
+    places: dict[str, dict[tuple[str, int], None]] = {}
     left_out: list[LeftOut] = []
     source_of_generators = GeneratorInput(files, (), lambda _: True)
     for document in documents:
@@ -91,6 +92,7 @@ def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Finding
                 texts = named.setdefault(path, {}).setdefault(source.cluster, {})
                 options = source.options if path not in files.charts else ""
                 texts[document.path] = options if texts.get(document.path, options) == options else _SEVERAL
+                places.setdefault(path, {})[document.path, document.line] = None
                 lost.setdefault(path, {}).update(dict.fromkeys(list_lost_settings(document)))
         if reasons and "" not in reasons:
             left_out += [LeftOut(document.place, reason, path) for reason, path in reasons.items()]
@@ -115,7 +117,7 @@ def recognize_argocd(files: RepositoryFiles, _: Collection[str] = ()) -> Finding
             values_files,
             explicit=True,
             release=release,
-            documents=tuple(dict.fromkeys(file for texts in named[path].values() for file in texts)),
+            documents=tuple(places[path]),
             lost_settings=tuple(lost[path]),
         )
         for (path, values_files, release), names in sorted(found.items())

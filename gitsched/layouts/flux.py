@@ -114,7 +114,7 @@ def recognize_flux(files: RepositoryFiles, known: Collection[str] = ()) -> Findi
                     (cluster, tuple((name, value) for name, value in _read_variables(listed[0]).items() if name in values[bundle]))
                     for cluster, listed in clusters.items()
                 ),
-                documents=tuple(sorted({document.path for document in documents.values()})),
+                documents=tuple((document.path, document.line) for document in documents.values()),
                 lost_settings=tuple(setting for document in documents.values() for setting in list_lost_settings(document)),
             )
         )

@@ -42,7 +42,7 @@ class LeftOut(NamedTuple):
 class DeployedPath(NamedTuple):
     """A directory that the layout deploys. `bundle` identifies the directories that are variants of each other; `values_files` are those
     of a Helm chart, from its directory. `variables` are what Flux substitutes, for each cluster. `explicit` says that a document of a
-    delivery tool names the directory and its clusters; `documents` are the files of these documents, and `lost_settings` their settings
+    delivery tool names the directory and its clusters; `documents` are the files and lines of these, and `lost_settings` their settings
     that `gitsched export` does not write, each as the reason."""
 
     path: str
@@ -53,7 +53,7 @@ class DeployedPath(NamedTuple):
     explicit: bool = False
     variables: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = ()
     release: HelmRelease = HelmRelease()
-    documents: tuple[str, ...] = ()
+    documents: tuple[tuple[str, int], ...] = ()
     lost_settings: tuple[LeftOut, ...] = ()
 
 

@@ -247,6 +247,33 @@ def test_bundles_that_flux_changes_are_proposed_if_gitsched_can_build_them(
 
 
 @pytest.mark.needs("kubectl")
+@pytest.mark.parametrize(
+    "spec",
+    {
+        "a variable without a value": "postBuild: {substituteFrom: [{kind: Secret, name: secrets}]}",
+        "a patch that does not fit": "patches: [{patch: '[{op: replace, path: /spec/none/x, value: 1}]', target: {kind: Deployment}}]",
+    }.items(),
+    ids=lambda case: case[0],
+)
+def test_a_kustomization_with_an_error_leaves_out_nothing_of_its_file_but_itself(
+    gitsched: Run, make: Callable[[Mapping[str, str]], Path], spec: tuple[str, str]
+) -> None:
+    kustomization = (
+        "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: %s, namespace: flux-system}\n"
+    )
+    kustomization += "spec: {path: ./%s, %s, sourceRef: {kind: GitRepository, name: flux-system}}\n"
+    wanted = (("api", "prune: true"), ("dns", spec[1]), ("web", "prune: true"))
+    files = {f"{name}/web.yaml": WEB.replace("namespace: shop", f"namespace: {name}") for name, _ in wanted}
+    files["dns/web.yaml"] = WEB.replace("namespace: shop", "namespace: dns, labels: {size: '${SIZE}'}")
+    files["clusters/fra/apps.yaml"] = "---\n".join(kustomization % (name, name, text) for name, text in wanted)
+    place = make(files)
+    done = gitsched("init", at=place)
+    bundles = list(yaml.safe_load_all((place / "fleet/bundles.yaml").read_text()))
+    assert [bundle["spec"]["path"] for bundle in bundles] == ["api", "web"], done.stdout
+    assert "1 directory: gitsched cannot place it" in done.stdout
+
+
+@pytest.mark.needs("kubectl")
 def test_each_cluster_gets_the_variables_that_flux_substitutes_for_it(
     gitsched: Run, make: Callable[[Mapping[str, str]], Path], git: Callable[..., str]
 ) -> None:

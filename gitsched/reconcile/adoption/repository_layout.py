@@ -15,7 +15,7 @@ from gitsched.layouts.layout import DeployedPath, Layout, LeftOut
 from gitsched.layouts.other_tools import describe_other_tools
 from gitsched.layouts.proposal import BUNDLES, ENVIRONMENT_LABEL
 from gitsched.layouts.recognition import recognize_layout
-from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, MAX_FILES, list_parents
+from gitsched.layouts.repository_files import MANIFEST_SUFFIXES, MAX_FILES, list_parents, parse_documents
 from gitsched.manifests.kustomize import KUSTOMIZATION_NAMES, Kustomization
 from gitsched.manifests.parsed_file import DEFAULT_LIMITS
 from gitsched.manifests.parser import parse_file
@@ -225,11 +225,26 @@ def _leave_out(layout: Layout, reasons: Mapping[str, LeftOut]) -> Layout:
     )
 
 
-def _find_readers(place: Location, closures: Mapping[str, set[str]], documents: Mapping[str, frozenset[str]]) -> list[str]:
-    """Return the directories that read the file of a finding, else those that a document of a tool adds what it is about, or builds."""
-    file, document = place.path, place.changed_by.rpartition(":")[0]
+def _find_readers(place: Location, closures: Mapping[str, set[str]], documents: Mapping[str, Mapping[int, list[str]]]) -> list[str]:
+    """Return the directories that read the file of a finding, else those of the document of a tool at its line, or that of the change."""
+    file, (changed, _, line) = place.path, place.changed_by.rpartition(":")
     readers = [path for path, files in closures.items() if file in files or (not files and file.startswith(f"{path}/"))]
-    return readers or [path for path in closures if not documents.get(path, frozenset()).isdisjoint((document, file))]
+    positions = [(file, place.line), *([(changed, int(line))] if changed else [])]
+    starts = [(path, max((start for start in documents.get(path, ()) if start <= line), default=0)) for path, line in positions]
+    return readers or [directory for path, start in starts if start for directory in documents[path][start]]
+
+
+def _list_documents(found: RecognizedLayout) -> dict[str, dict[int, list[str]]]:
+    """Return the lines of the documents of files that say what is deployed, each with the directories of its document."""
+    variants = [variant for bundle in found.layout.bundles for variant in bundle.variants]
+    documents: dict[str, dict[int, list[str]]] = {}
+    for path in {path for variant in variants for path, _ in variant.documents}:
+        data = found.files.read_blob(found.files.entries[path][0])
+        documents[path] = {document.line: [] for document in parse_documents(path, data)}
+    for variant in variants:
+        for path, line in variant.documents:
+            documents[path][line].append(variant.path)
+    return documents
 
 
 def list_new_errors(findings: Iterable[Finding], before: Iterable[Finding]) -> list[Finding]:
@@ -256,7 +271,7 @@ def leave_out_errors(found: RecognizedLayout, written: str, errors: Iterable[Fin
     starts = [number for number, line in enumerate(written.splitlines(), 1) if line.startswith("apiVersion:")]
     dropped: dict[str, LeftOut] = {}
     closures = {path: {*resolve_closure(path, found.files).files} for path in dict.fromkeys((*layout.build, *_list_paths(layout)))}
-    documents = {variant.path: frozenset(variant.documents) for bundle in layout.bundles for variant in bundle.variants}
+    documents = _list_documents(found)
     selected: dict[str, Finding] = {}
     for finding in errors:
         if (place := finding.location) is None:
