@@ -35,8 +35,9 @@ def describe_unplaced_replicas(requirements: ReplicaRequirements, divided: bool,
 
 
 def describe_shortage(request: Request, decision: Decision | None, fleet: Fleet) -> str:
-    """Return which cluster comes nearest to what a workload lacks, and the resource that is scarcest there, as a sentence after a blank;
-    "" if no lack of capacity stops it. Without room for a replica, the one with the largest part of what one requests is the nearest."""
+    """Return which cluster comes nearest to what a workload lacks, and the resource that is scarcest there, as a sentence after the
+    message; "" if no lack of capacity stops it. Without room for a replica, the one with the largest part of what one requests is the
+    nearest."""
     if decision is None or (decision.status != "unschedulable" and LACKS_RESOURCE not in decision.message):
         return ""
     group = request.groups[request.first_group]
@@ -59,4 +60,4 @@ def describe_shortage(request: Request, decision: Decision | None, fleet: Fleet)
     if nearest is None:
         return ""
     room = f"Most room is for {format_count(nearest[0], 'replica')}" if nearest[0] else "No cluster has room for a replica"
-    return f" {room}: {nearest[2]}."
+    return f"{'' if decision.message.endswith('.') else '.'} {room}: {nearest[2]}."
