@@ -14,7 +14,13 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import gitsched
+from gitsched.apis.gitsched.config import Config
+from gitsched.decide.catalog import make_raw_document
+from gitsched.decide.incremental.plan_state import NO_OUTPUT, PlanTimes
+from gitsched.decide.plan import make_plan
+from gitsched.decide.plan_input import PlanInput, SourceTree
 from gitsched.manifests.parser import parse_file
+from gitsched.model.rollouts import RolloutInput
 
 MAX_EXPONENT = 1.4
 """The largest exponent that counts as linear; times of a busy machine vary."""
@@ -67,6 +73,12 @@ def _make(version: str, kind: str, name: str, namespace: str | None, spec: dict[
 
 def _place(*documents: dict[str, Any]) -> Callable[[], object]:
     return lambda: gitsched.schedule(list(documents), now=NOW)
+
+
+def _plan(*documents: dict[str, Any]) -> Callable[[], object]:
+    raw = tuple(make_raw_document(document, None, False) for document in documents)
+    tree, rollouts = SourceTree(raw, {}, (), Config(), {}), RolloutInput((), str, tuple, str)
+    return lambda: make_plan(PlanInput(tree, NO_OUTPUT, PlanTimes(NOW, NOW), rollouts=rollouts))
 
 
 def _parse(text: str) -> Callable[[], object]:
@@ -184,6 +196,26 @@ def prepare_placements(size: int) -> Callable[[], object]:
     return _place(cluster_set, binding, make_managed_cluster("one"), *(make_placement(f"p{number}") for number in range(size)))
 
 
+def prepare_rollouts(size: int) -> Callable[[], object]:
+    """Many workloads, and as many Rollouts that select one each."""
+    return _roll_out(size, [{"labelSelector": {"matchLabels": {"app": f"d{number}"}}} for number in range(size)])
+
+
+def prepare_matching_rollouts(size: int) -> Callable[[], object]:
+    """Many workloads, and as many Rollouts that select all of them."""
+    return _roll_out(size, [{} for _ in range(size)])
+
+
+def _roll_out(size: int, selectors: list[dict[str, Any]]) -> Callable[[], object]:
+    kind = {"apiVersion": "apps/v1", "kind": "Deployment"}
+    specs = [{"resourceSelectors": [kind | one], "rolloutStrategy": {"type": "All"}} for one in selectors]
+    rollouts = [_make("gitsched.io/v1alpha1", "Rollout", f"r{number}", None, spec) for number, spec in enumerate(specs)]
+    workloads = [make_deployment(f"d{number}") for number in range(size)]
+    for workload in workloads:
+        workload["metadata"]["labels"] = {"app": workload["metadata"]["name"]}
+    return _plan(make_cluster("one"), make_policy("all", None), *workloads, *rollouts)
+
+
 DIMENSIONS: Mapping[str, Dimension] = {
     "documents of a file": Dimension(prepare_documents, 1_000),
     "members of a mapping": Dimension(prepare_members, 10_000),
@@ -200,6 +232,8 @@ DIMENSIONS: Mapping[str, Dimension] = {
     "workloads, and OverridePolicies for all": Dimension(prepare_matching_overrides, 500),
     "workloads, and PropagationPolicies for all": Dimension(prepare_matching_policies, 500),
     "missing targets of a WorkloadRebalancer": Dimension(prepare_rebalanced, 500),
+    "workloads, and Rollouts with labels": Dimension(prepare_rollouts, 300),
+    "workloads, and Rollouts for all": Dimension(prepare_matching_rollouts, 300),
     "Placements": Dimension(prepare_placements, 500),
 }
 

@@ -69,6 +69,39 @@ def test_rollouts_that_come_go_and_select_others(fleet: Fleet, tmp_path: Path) -
         assert sorted(one.code for one in found.plan.findings if one.code.startswith("rollout-")) == codes, change
 
 
+OVERLAPPING = {
+    "a": "{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchLabels: {tier: front}}}",
+    "b": "{apiVersion: apps/v1, kind: Deployment, namespace: default, name: api}",
+    "c": "{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchExpressions: [{key: tier, operator: In, values: [back, front]}]}}",
+    "d": "{apiVersion: apps/v1, kind: Deployment, labelSelector: {matchExpressions: [{key: tier, operator: NotIn, values: [back]}]}}",
+    "e": "{apiVersion: batch/v1, kind: Job}",
+}
+OVERLAPS = (
+    ({"api": "back", "docs": "none", "web": "front"}, ["a and c: web", "a and d: web", "b and c: api"]),
+    ({"api": "front"}, ["a and b: api", "a and c: api, web", "a and d: api, web"]),
+    ({"web": "back"}, ["a and b: api", "a and c: api", "a and d: api"]),
+    ({"api": "none", "web": "none"}, ["b and d: api"]),
+)
+
+
+def test_rollouts_that_select_the_same_workloads_by_names_labels_and_expressions(fleet: Fleet, tmp_path: Path) -> None:
+    selects = "resourceSelectors: [{apiVersion: policy.karmada.io/v1alpha1, kind: PropagationPolicy, name: all}]"
+    rollouts = (WAVES.replace("waves", name).replace(selects, f"resourceSelectors: [{one}]") for name, one in OVERLAPPING.items())
+    fleet.commit({"one.yaml": cluster("one"), "policy.yaml": policy(""), "rollouts.yaml": "---\n".join(rollouts)})
+    fleet.reconcile()
+    for hour, (tiers, overlaps) in enumerate(OVERLAPS, 1):
+        labelled = {
+            name: deployment(name).replace("spec:", f"  labels: {{tier: {tier}}}\nspec:", 1) for name, tier in tiers.items()
+        }
+        fleet.commit({f"{name}.yaml": text for name, text in labelled.items()}, hour=hour)
+        whole, found = fleet.preview(hour, cache=tmp_path / "none"), fleet.reconcile(hour)
+        assert (whole.plan.complete, found.plan.complete) == (True, False), hour
+        assert show(whole) == show(found), hour
+        shared = [one.message.partition(": ")[0] for one in found.plan.findings if one.code == "rollout-overlap"]
+        shared = [one.removeprefix("the Rollouts ").replace("Deployment.apps/default/", "") for one in shared]
+        assert sorted(one.replace(" both select ", ": ") for one in shared) == overlaps, hour
+
+
 def test_the_first_rollout_is_a_complete_plan(fleet: Fleet) -> None:
     """What Rollouts read of workloads is in the state of a plan only where there are any."""
     fleet.commit({"one.yaml": cluster("one"), "policy.yaml": policy(""), "web.yaml": deployment("web")})

@@ -53,7 +53,7 @@ UNTARGETED = "untargeted"
 """Services that select nothing."""
 SEPARATED_COUNT, UNSELECTED_COUNT, UNTARGETED_COUNT = "separated count", "unselected count", "untargeted count"
 
-_VERSION = "4"
+_VERSION = "5"
 """To be changed with the form of facts and results; the code of the queries is a part of the key of a plan state."""
 _FACTS, _OBJECTS, _MISSING, _COMPANIONS = (
     f"gitsched.decide.relations.{name}:" for name in ("object_facts", "object_queries", "missing_objects", "companion_placement")

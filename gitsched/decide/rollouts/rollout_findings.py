@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import cache
 from typing import TYPE_CHECKING
 
 from gitsched.apis.gitsched.rollout import RolloutSpec
-from gitsched.decide.relations.schema import ROLLOUT_OVERLAPS
+from gitsched.decide.relations.schema import ROLLOUT_OVERLAPS, ROLLOUT_RULES
 from gitsched.decide.rollouts.rollout_progress import BLOCKED, RolloutStep
 from gitsched.model.document import Document, Key
 from gitsched.model.finding import Finding, Severity, format_count, format_names, locate_document
@@ -70,16 +71,25 @@ def list_rollout_findings(
 
 def find_overlaps(database: RelationReader, specs: Iterable[RolloutSpec]) -> list[Finding]:
     """Return the warnings that two Rollouts select the same workloads."""
-    shared: dict[tuple[str, str], list[Key]] = {}
-    for first, other, *key in database.rows_of(ROLLOUT_OVERLAPS, ("",)):
-        shared.setdefault((first, other), []).append(Key(*key))
+    rows: dict[tuple[str, str], list[Key]] = {}
+    for first, others, *key in database.rows_of(ROLLOUT_OVERLAPS, ("",)):
+        rows.setdefault((first, others), []).append(Key(*key))
+    shared: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for row in rows:
+        for other in database.read(ROLLOUT_RULES, ()).list_names(int(row[1], 16)):
+            shared.setdefault((row[0], other), []).append(row)
+
+    @cache
+    def describe(selected: tuple[tuple[str, str], ...]) -> str:
+        return format_names([str(key) for key in sorted(key for row in selected for key in rows[row])])
+
     by_name = {spec.name: spec for spec in specs}
-    return [_make_overlap_finding(by_name[other], first, keys) for (first, other), keys in sorted(shared.items())]
+    pairs = sorted(shared.items())
+    return [_make_overlap_finding(by_name[other], first, describe(tuple(selected))) for (first, other), selected in pairs]
 
 
-def _make_overlap_finding(other: RolloutSpec, first: str, keys: Sequence[Key]) -> Finding:
+def _make_overlap_finding(other: RolloutSpec, first: str, names: str) -> Finding:
     """Return the warning that two rollouts select the same workloads."""
-    names = format_names([str(key) for key in sorted(keys)])
     message = f"the Rollouts {first} and {other.name} both select {names}: {first} rolls them out; select them in one of the Rollouts alone"
     return _report_rollout(other, "warning", OVERLAP, message)
 

@@ -5,6 +5,8 @@ Of several Rollouts that select a workload, the first one has it: valid ones bef
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +37,9 @@ if TYPE_CHECKING:
     from gitsched.query.canonical import Key as QueryKey
     from gitsched.query.reader import Reader
 
+_Lookup = tuple[str, ...]
+"""What an object is looked up by: its name, a label with its value, or nothing."""
+_ANY_OBJECT: _Lookup = ()
 _ANY = ""
 """The row of ROLLOUT_CLUSTERS of a Rollout with workloads, also of those that are in no cluster."""
 
@@ -104,35 +109,87 @@ def read_placed(db: Reader, key: QueryKey) -> object:
     return db.input(PLACED, key)
 
 
-def read_rules(db: Reader, key: QueryKey) -> list[tuple[RolloutRule, tuple[ObjectSelector, ...] | None]]:
-    """Return what the Rollouts select, with their selectors."""
-    rules = [RolloutRule(*plain) for plain in db.input(ROLLOUTS, key) or ()]
-    return [(rule, None if rule.selectors is None else tuple(map(_restore, rule.selectors))) for rule in rules]
+def read_rules(db: Reader, key: QueryKey) -> RolloutIndex:
+    """Return what the Rollouts select, to be looked up."""
+    return RolloutIndex([RolloutRule(*plain) for plain in db.input(ROLLOUTS, key) or ()])
+
+
+class RolloutIndex:
+    """The rules of Rollouts, the first ones first. Sets of rules are integers with a bit for the position of each.
+
+    Selectors are grouped by what can be looked up: a name, else a label with its value. What a group selects is found once for all
+    workloads that do not differ in what its selectors read.
+    """
+
+    __slots__ = ("_all", "_broken", "_by_owner", "_by_policy", "_groups", "_known", "_rules")
+
+    def __init__(self, rules: Sequence[RolloutRule]) -> None:
+        self._rules, self._all, self._broken = rules, 0, 0
+        self._by_owner: dict[str, int] = {}
+        self._by_policy: dict[str, int] = {}
+        groups: dict[_Lookup, list[tuple[int, ObjectSelector]]] = {}
+        self._known: dict[tuple[_Lookup, tuple[str, str, str], tuple[str | None, ...]], int] = {}
+        for number, rule in enumerate(rules):
+            bit = 1 << number
+            self._broken |= bit if rule.broken else 0
+            self._all |= bit if rule.selectors is None else 0
+            self._by_owner[rule.owner] = self._by_owner.get(rule.owner, 0) | bit
+            for policy in rule.policies:
+                self._by_policy[policy] = self._by_policy.get(policy, 0) | bit
+            for selector in map(_restore, rule.selectors or ()):
+                for lookup in _list_lookups(selector):
+                    groups.setdefault(lookup, []).append((bit, selector))
+        self._groups = {lookup: (found, _list_label_keys(found)) for lookup, found in groups.items()}
+
+    def select(self, workload: Key, facts: PlacedFacts) -> tuple[str, int]:
+        """Return the first Rollout that selects a workload or its policy, "" if none does, and the valid others."""
+        labels, found = dict(facts.labels), self._all
+        for lookup in (_ANY_OBJECT, (workload.name,), *facts.labels):
+            if lookup in self._groups:
+                found |= self._select_group(lookup, workload, labels)
+        for policy in facts.policies:
+            found |= self._by_policy.get(policy, 0)
+        found &= self._by_owner.get(PLATFORM, 0) | self._by_owner.get(facts.owner, 0)
+        first = found & -found
+        return self._rules[first.bit_length() - 1].name if found else "", found & ~(first | self._broken)
+
+    def list_names(self, selected: int) -> list[str]:
+        """Return the names of a set of rules."""
+        return [self._rules[number].name for number in range(selected.bit_length()) if selected >> number & 1]
+
+    def _select_group(self, lookup: _Lookup, workload: Key, labels: Mapping[str, str]) -> int:
+        selectors, label_keys = self._groups[lookup]
+        read = lookup, workload[:3], tuple(map(labels.get, label_keys))
+        if read not in self._known:
+            bits = (bit for bit, selector in selectors if selector.selects(workload, labels))
+            self._known[read] = functools.reduce(operator.or_, bits, 0)
+        return self._known[read]
+
+
+def _list_label_keys(selectors: Iterable[tuple[int, ObjectSelector]]) -> tuple[str, ...]:
+    """Return the keys of the labels that selectors read."""
+    found = (one.labels.requirements for _, one in selectors if one.labels is not None)
+    return tuple(dict.fromkeys(requirement.key for requirements in found for requirement in requirements))
+
+
+def _list_lookups(selector: ObjectSelector) -> list[_Lookup]:
+    """Return the groups of a selector: an object that it selects is looked up in one of them at least."""
+    if selector.name:
+        return [(selector.name,)]
+    requirements = selector.labels.requirements if selector.labels is not None else ()
+    wanted = next((one for one in requirements if one.operator == "In"), None)
+    return [_ANY_OBJECT] if wanted is None else [(wanted.key, value) for value in wanted.values]
 
 
 def find_direct(db: Reader, key: QueryKey) -> str:
     """Return the Rollout that selects a workload or its policy; "" if none does."""
-    facts, workload = PlacedFacts(*db.read(PLACED_FACTS, key)), Key(*key)
-    labels = dict(facts.labels)
-    found: list[RolloutRule] = [
-        rule
-        for rule, selectors in db.read(ROLLOUT_RULES, ())
-        if rule.owner in (PLATFORM, facts.owner)
-        and (
-            selectors is None
-            or any(selector.selects(workload, labels) for selector in selectors)
-            or not set(facts.policies).isdisjoint(rule.policies)
-        )
-    ]
-    if not found:
-        return ""
-    first = found[0].name
-    for record in facts.records:
+    facts = PlacedFacts(*db.read(PLACED_FACTS, key))
+    first, others = db.read(ROLLOUT_RULES, ()).select(Key(*key), facts)
+    for record in facts.records if first else ():
         db.emit(RECORD_ROLLOUTS, (*record, first))
-    for other in found[1:]:
-        if not other.broken:
-            db.emit(ROLLOUT_OVERLAPS, ("", first, other.name, *key))
-    return first
+    if others:
+        db.emit(ROLLOUT_OVERLAPS, ("", first, f"{others:x}", *key))
+    return str(first)
 
 
 def find_rollout(db: Reader, key: QueryKey) -> str:
