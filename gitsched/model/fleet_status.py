@@ -211,7 +211,7 @@ class FleetStatus(NamedTuple):
     `recent` are the latest runs that took something from workloads, `rollout_histories` say when the rollouts began and
     stopped, `retained` the copies that stay for an overlap, and `withheld_history` says since when changes are withheld, and why.
     `from_origin`: the branch is the one of origin, as the clone fetched it last. `diverges`: the branch has commits that origin lacks,
-    and lacks commits that origin has. `lacks_history`: runs of the last days are not in the clone.
+    and lacks commits that origin has. `lacks_history` is what brings the runs of the last days that are not in the clone.
     `unpushed_freeze` is the command that pushes a freeze, or its end, that only the local branch has, or is "".
     """
 
@@ -243,7 +243,7 @@ class FleetStatus(NamedTuple):
     from_origin: bool = False
     source: SourceStatus = SourceStatus()
     diverges: bool = False
-    lacks_history: bool = False
+    lacks_history: str = ""
     unpushed_freeze: str = ""
 
     @property

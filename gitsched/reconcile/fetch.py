@@ -177,6 +177,14 @@ def _name_edit(repository: Repository, head: str | None, prefix: str) -> str:
     return ""
 
 
+def fetch_output_history(fetched: Fetched, count: int) -> None:
+    """Fetch the last `count` commits of the output branch from its remote, if the repository lacks some of them."""
+    repository, head = fetched.output.repository, fetched.output_head
+    known = [*repository.list_first_parents(head, count)]
+    if head is not None and known and len(known) < count and known[-1].parents:
+        fetched.output.fetch_history(head, count)
+
+
 def _pin_output(output: OutputRepository, commit: str) -> str | None:
     """Return a commit of the output branch that counts in place of its head; None for "". Raise Permanent if it is not available."""
     if not commit:

@@ -70,7 +70,7 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
     if status.lacks_history:
         recent.append(
             f"What the runs of the last three days took is not known, because this clone lacks the history of {status.branch}: "
-            "git fetch --unshallow, or fetch-depth: 0 in CI, brings it"
+            f"{status.lacks_history}"
         )
     if not problems:
         return [*_paint_first(_describe_sound(status), width, "added", paint), *wrap_lines(recent, width)]

@@ -294,7 +294,7 @@ def serialize_fleet_status(status: FleetStatus) -> dict[str, Any]:
         "time": _format_optional(status.time),
         "pending": status.pending,
         "diverges": status.diverges,
-        "lacksHistory": status.lacks_history,
+        "lacksHistory": bool(status.lacks_history),
         "problems": list(status.list_problems()),
         "uncommitted": list(status.source.uncommitted),
         "freezes": [

@@ -258,6 +258,26 @@ def test_a_shallow_clone_says_that_it_does_not_know_what_runs_took(
     assert not any(line.startswith(unknown) for line in (*read(clone), *read(fleet)))
 
 
+@pytest.mark.parametrize("now", ["2026-03-02T10:00:40Z", "2026-03-09T10:00:40Z"])
+def test_the_history_of_a_url_is_read_without_a_clone_of_the_user(
+    fleet: Path, commit: Commit, gitsched: Run, git: Callable[..., str], now: str
+) -> None:
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    first = git("rev-parse", "placements", at=fleet)
+    report = f"""{{appliedCommit: {first}, health: Healthy, since: "2026-03-02T09:00:45Z"}}"""
+    commit(fleet, report=f"apiVersion: gitsched.io/v1alpha1\nkind: ClusterReport\nmetadata: {{name: one}}\nspec: {report}\n")
+    commit(fleet, one=CLUSTER.format(name="one", owner="private") + TAINT)
+    gitsched("reconcile", "--now", "2026-03-02T09:01:00Z")
+    own = gitsched("status", "--now", now).stdout
+    assert "1 of 2 clusters is behind" in own
+    assert ("Changed 1h ago by" in own) == (now < "2026-03-04")
+    remote = "-C", fleet.as_uri(), "--now", now, "--cache-dir"
+    assert gitsched("status", *remote, str(fleet.parent / "first")).stdout == own
+    found = gitsched("rebalance", "--to", first, *remote, str(fleet.parent / "second"))
+    assert found.stderr.startswith(f"Placements of output commit {first[:10]} of 2026-03-02T09:00:10Z"), found.stderr
+    assert found.stderr == gitsched("rebalance", "--to", first, "--now", now).stderr
+
+
 def test_a_freeze_in_the_settings_has_the_author_of_its_commit(fleet: Path, commit: Commit, gitsched: Run) -> None:
     frozen = "apiVersion: gitsched.io/v1alpha1\nkind: Config\nmetadata: {name: gitsched}\nspec: {guard: {freeze: audit}}\n"
     gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")

@@ -10,7 +10,7 @@ from gitsched.model.errors import Permanent
 from gitsched.model.history import HistoryFilter
 from gitsched.model.scheduling import RecordedDecision
 from gitsched.named_tuples import NamedTuple
-from gitsched.reconcile.fetch import read_run_record
+from gitsched.reconcile.fetch import fetch_output_history, read_run_record
 from gitsched.reconcile.output.history_records import CommitRecords, HistoryBranch
 from gitsched.reconcile.run import Fetched, RunContext
 from gitsched.render.format_versions import FORMAT_VERSION
@@ -44,9 +44,12 @@ def read_past_placements(context: RunContext, fetched: Fetched, revision: str) -
     A source commit means the newest output commit that was planned from it, or from the nearest earlier source commit that changed
     anything. Raise Permanent if there is none.
     """
-    output, head, source = fetched.output.repository, fetched.output_head, context.source.repository
+    head = fetched.output_head
     if head is None:
         raise Permanent(f"nothing is known to be placed at {revision}: {fetched.output.describe_missing()}")
+    fetch_output_history(fetched, MAX_COMMITS)
+    context.source.deepen(fetched.source.oid)
+    output, source = fetched.output.repository, context.source.repository
     commit = _find_commit(source, output, head, fetched.output.branch, revision)
     branch = HistoryBranch(fetched.output.branch, output, commit.oid, fetched.prefix)
     record = read_run_record(output, commit.tree, fetched.prefix)
@@ -76,7 +79,8 @@ def _find_commit(source: Repository, output: Repository, head: str, branch: str,
         if nearest is None and named and planned and source.has_ancestor(named, planned):
             nearest = commit
     if nearest is None:
-        reason = " (the clone is shallow: `git fetch --unshallow` fetches the rest)" if output.is_shallow else ""
+        is_own = output.is_shallow and output.private is None
+        reason = " (the clone is shallow: `git fetch --unshallow` fetches the rest)" if is_own else ""
         if searched == MAX_COMMITS:
             reason = f" (the newest {MAX_COMMITS:,} commits of the output branch are searched)"
         raise Permanent(

@@ -31,7 +31,7 @@ from gitsched.model.scheduling import Outcome, count_by_cluster
 from gitsched.model.time import add_duration, format_age
 from gitsched.reconcile.facts.facts_branches import FACTS_MISSING
 from gitsched.reconcile.facts.observation_times import read_observation_times
-from gitsched.reconcile.fetch import fetch
+from gitsched.reconcile.fetch import fetch, fetch_output_history
 from gitsched.reconcile.incremental.planned_clusters import add_later_changes
 from gitsched.reconcile.incremental.planned_fleet import PlannedFleet, use_fleet
 from gitsched.reconcile.output.output_commit import write
@@ -40,13 +40,13 @@ from gitsched.reconcile.output.removed_documents import describe_removed_cluster
 from gitsched.reconcile.review.due_runs import find_due_run, find_wait_end, is_due, list_due_times
 from gitsched.reconcile.review.freezes import find_push_command, list_freezes
 from gitsched.reconcile.review.ignored_settings import log_ignored_settings
-from gitsched.reconcile.review.recent_runs import lacks_history, list_recent_runs
+from gitsched.reconcile.review.recent_runs import describe_missing_history, list_recent_runs
 from gitsched.reconcile.review.removed_workloads import find_unselected_names
 from gitsched.reconcile.review.rollout_histories import find_rollout_histories
 from gitsched.reconcile.review.run_sources import list_source_changes
 from gitsched.reconcile.review.uncommitted_taints import list_uncommitted_taints
 from gitsched.reconcile.review.withheld_changes import read_withheld_history
-from gitsched.reconcile.rollout_input import list_output_commits
+from gitsched.reconcile.rollout_input import MAX_COMMITS, list_output_commits
 from gitsched.reconcile.run import Fetched, RunContext, describe_rewrite, find_newer_source, open_context
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_taints, make_blob_finder
@@ -66,6 +66,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
             status = read_fleet_status(settings._replace(revision=newer))
             named = status.source._replace(newer=newer, newer_branch=fetched.other_branch, uncommitted=())
             return status._replace(source=named)
+        fetch_output_history(fetched, MAX_COMMITS)
         record = fetched.record
         differs = record is not None and record.source_tree != fetched.source.tree and not _is_reconciled(context, fetched)
         overdue = list_due_times(context, fetched)
@@ -97,7 +98,7 @@ def read_fleet_status(settings: RunSettings) -> FleetStatus:
                 followed_edits=tuple(list_followed_edits(fetched)),
             ),
             diverges=_diverges_from_origin(fetched),
-            lacks_history=lacks_history(context, fetched),
+            lacks_history=describe_missing_history(context, fetched),
             unpushed_freeze=find_push_command(fetched, fetched.output_head),
         )
 

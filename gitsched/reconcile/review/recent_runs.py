@@ -110,13 +110,15 @@ def list_recent_runs(
     return tuple(_add_reverts(found, source, fetched.reconciled.source, fetched.source.oid)) if found else ()
 
 
-def lacks_history(context: RunContext, fetched: Fetched) -> bool:
-    """Return whether the clone does not have all the commits of the output branch in which `list_recent_runs` looks."""
+def describe_missing_history(context: RunContext, fetched: Fetched) -> str:
+    """Return what brings the commits of the output branch in which `list_recent_runs` looks, if the clone lacks some; "" if not."""
     repository, last = fetched.output.repository, None
     for last in repository.list_first_parents(fetched.output_head, MAX_RUNS):
         if last.time < context.settings.now - AGE:
-            return False
-    return last is not None and bool(last.parents) and not repository.has_commit(last.parents[0])
+            return ""
+    if last is None or not last.parents or repository.has_commit(last.parents[0]):
+        return ""
+    return "git fetch --unshallow, or fetch-depth: 0 in CI, brings it" if repository.private is None else "a later run may fetch it"
 
 
 class _LossSearch:
