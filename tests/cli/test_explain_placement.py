@@ -91,7 +91,7 @@ def test_format_ocm_requires_a_placement_and_json_or_yaml(gitsched: Run) -> None
 @pytest.mark.usefixtures("placed")
 def test_explain_reports_a_placement_without_a_decision(gitsched: Run) -> None:
     found = gitsched("explain", "ManagedClusterSet/prod")
-    assert (found.returncode, "no API decides about it" in found.stderr) == (1, True)
+    assert (found.returncode, "no API decides where it runs" in found.stderr) == (1, True)
 
 
 ADVICE = {

@@ -293,7 +293,7 @@ def test_counterfactuals_can_be_computed_at_a_revision(shop: Fleet, explain: Exp
     [
         (("deploy/cart", "--why-not", "moon"), "there is no cluster 'moon'; there are: e1, e2, w1, w2"),
         (("cluster/moon",), "there is no Cluster moon in the source"),
-        (("cluster/w1", "--why-not", "w2"), "is not a workload, and no API decides about it"),
+        (("cluster/w1", "--why-not", "w2"), "is not a workload, and no API decides where it runs"),
         (("deploy/moon", "--why-not", "w2"), "there is no Deployment moon in the source"),
     ],
 )

@@ -240,7 +240,7 @@ def _explain_policy(
     found = explain_policy(engines, document, index) if matches_name(key, asked, key.name) else None
     if found is None:
         raise UnknownObject(
-            f"{key} is not a workload, and no API decides about it; `gitsched status --workloads` shows what each policy places"
+            f"{key} is not a workload, and no API decides where it runs; gitsched explain KIND/NAME shows what it changes for a workload"
         )
     return found._replace(findings=tuple(finding for finding in findings if finding.resource == key.resource))
 
