@@ -96,7 +96,7 @@ def _list_roots(files: RepositoryFiles) -> tuple[list[str], list[LeftOut]]:
             continue
         _, reached = files.list_reached(directory)
         if reached & delivery:
-            left_out.append(LeftOut(directory, "it has objects of Flux or Argo CD, which say what is deployed"))
+            left_out.append(LeftOut(directory, "objects of Flux or Argo CD say what is deployed there"))
         elif files.find_cluster(directory)[1]:
             roots.append(directory)
         elif is_base(directory):

@@ -49,6 +49,17 @@ def test_init_says_what_it_guessed_and_what_nothing_places(gitsched: Run, make: 
         assert "(mail/mail.yaml:1)" in found
 
 
+def test_flux_itself_needs_no_policy(gitsched: Run, make: Callable[[Mapping[str, str]], Path], git: Callable[..., str]) -> None:
+    flux = WEB.replace("name: web, namespace: shop", "name: source-controller, namespace: flux-system")
+    place = make({**OVERLAYS, "clusters/eu/flux-system/gotk-components.yaml": flux})
+    assert "nothing places" not in gitsched("init", at=place).stdout
+    assert "source-controller" not in gitsched("validate", at=place).stdout
+    git("add", "-A", at=place)
+    git("commit", "-qm", "Start", at=place)
+    assert "selected by no policy" not in gitsched("plan", at=place).stdout
+    assert "flux-system/source-controller" in gitsched("status", "--unclaimed", at=place).stdout
+
+
 def test_init_says_nothing_of_guesses_where_all_is_known(gitsched: Run, make: Callable[[Mapping[str, str]], Path]) -> None:
     cluster = (
         "apiVersion: cluster.karmada.io/v1alpha1\nkind: Cluster\nmetadata: {name: eu, labels: {environment: NAME}}\nspec: {}\n"

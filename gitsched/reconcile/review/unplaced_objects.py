@@ -6,6 +6,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import NearSelecting
+from gitsched.apis.gitsched.output_config import BUILT_IN_NAMESPACES
 from gitsched.apis.policy_api import PolicyEngine
 from gitsched.decide.decisions import DecisionSet
 from gitsched.decide.pod_amounts import runs_pods
@@ -51,7 +52,7 @@ def may_be_unselected(key: Key, before: Mapping[Key, Outcome], known: Container[
 
 def list_unselected_workloads(decisions: DecisionSet, locations: RuleLocations) -> tuple[UnplacedObject, ...]:
     """Return the objects with pods that no policy selects, those first of which a policy selects all but one property, each with the line
-    of that property."""
+    of that property. Flux and Argo CD themselves are left out: each cluster has them before it applies what is placed."""
     if decisions.input is None:
         return ()
     templates, config = decisions.catalog.templates, decisions.input.config
@@ -61,7 +62,9 @@ def list_unselected_workloads(decisions: DecisionSet, locations: RuleLocations) 
     unnamed = f"it has no annotation {format_names(annotations)}, which names its policy" if annotations else ""
     others = any(isinstance(engine, NearSelecting) for engine in decisions.engines)
     why = ", and ".join(filter(None, ["no policy has a similar selector" if others or not unnamed else "", unnamed]))
-    unselected = _list_unselected(found, dict.fromkeys((one.key for one in found), why), decisions.engines)
+    tools = config.output.protected_namespaces - BUILT_IN_NAMESPACES
+    keys = (one.key for one in found if one.key.namespace not in tools)
+    unselected = _list_unselected(found, dict.fromkeys(keys, why), decisions.engines)
     return locate_unplaced(unselected, locations)
 
 
@@ -99,13 +102,14 @@ def omit_built(documents: Iterable[Document], variants: TemplateVariants) -> lis
 def _list_unselected(
     documents: Iterable[Document], reasons: Mapping[Key, str], engines: Iterable[PolicyEngine]
 ) -> Iterator[UnplacedObject]:
-    """Yield objects that no policy selects, those first of which a policy selects all but one property; `reasons` are for the others."""
+    """Yield objects that no policy selects, those first of which a policy selects all but one property; `reasons` are for the others, of
+    which one without a reason is left out."""
     found = sorted(documents, key=lambda document: workload_sort_key(document.key))
     nearest = describe_near_selections(engines, found[:MAX_DESCRIBED]) if found else {}
     for document in sorted(found, key=lambda document: document.key not in nearest):
         near, location = nearest.get(document.key), locate_document(document)
-        if near is None:
-            yield UnplacedObject(document.key, False, Cause(reasons[document.key], location))
-        else:
+        if near is not None:
             field = locate_field(document.origin, near.field)
             yield UnplacedObject(document.key, False, Cause(near.text, location, field))
+        elif document.key in reasons:
+            yield UnplacedObject(document.key, False, Cause(reasons[document.key], location))
