@@ -17,6 +17,7 @@ from gitsched.model.holds import HeldPlacement
 from gitsched.model.mistakes import CLUSTER_GONE, IMPAIRMENTS, MISTAKES
 from gitsched.model.recent_runs import RecentRun
 from gitsched.model.rollouts import RolloutStatus
+from gitsched.model.scheduling import total_replicas
 from gitsched.model.taints import ClusterTaint
 from gitsched.model.tenants import TENANT_LIMIT
 from gitsched.model.time import EPOCH, format_age, format_time
@@ -98,8 +99,8 @@ has 0 replicas."""
 
 class WorkloadStatus(NamedTuple):
     """Where a workload is on the output branch: its clusters with replicas, and the clusters that wait for a wave of a rollout, of which
-    those that are `lacking` have nothing of it yet. No cluster gets the number of `missing` of its `replicas`. `reason` says why it is
-    unplaced, or why they are missing."""
+    those that are `lacking` have nothing of it yet. No cluster gets the number of `missing` replicas. `reason` says why it is unplaced, or
+    why they are missing."""
 
     key: Key
     policy: str
@@ -107,9 +108,13 @@ class WorkloadStatus(NamedTuple):
     waiting: tuple[str, ...] = ()
     state: WorkloadState = ""
     reason: str = ""
-    replicas: int | None = None
     missing: int = 0
     lacking: tuple[str, ...] = ()
+
+    @property
+    def replicas(self) -> int:
+        """The number that its clusters should have together."""
+        return total_replicas(self.clusters.values()) + self.missing
 
     @property
     def is_unplaced(self) -> bool:
@@ -362,7 +367,7 @@ class FleetStatus(NamedTuple):
         first, *others = self.short
         if not others:
             name = f"{first.key.kind} {first.key.namespace}{'/' if first.key.namespace else ''}{first.key.name}"
-            return f"{name} lacks {format_part(first.missing, first.replicas or 0, 'replica')}"
+            return f"{name} lacks {format_part(first.missing, first.replicas, 'replica')}"
         return f"{format_count(len(self.short), 'workload')} lack {format_count(sum(one.missing for one in self.short), 'replica')}"
 
     def _list_recent_problems(self) -> Iterator[str]:

@@ -260,7 +260,7 @@ def _list_short(status: FleetStatus) -> list[str]:
     """Return the first workloads that lack replicas, with the reason and the next command."""
 
     def describe(one: WorkloadStatus, subject: str) -> str:
-        has = f"has {format_part(total_replicas(one.clusters.values()), one.replicas or 0, 'replica')}"
+        has = f"has {format_part(total_replicas(one.clusters.values()), one.replicas, 'replica')}"
         reason = f"{_explain_reason(one, subject)}; what each cluster has left: gitsched explain {{}}"
         return f" {has}: {reason}" if subject == "it" else f": {subject} {has}: {reason}"
 

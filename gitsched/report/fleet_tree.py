@@ -88,7 +88,7 @@ def _list_workload_lines(tree: WorkloadTree) -> list[str]:
     none = f"none ({tree.reason})" if one.clusters and tree.reason else "no policy"
     policy = f"{one.policy or none}{f', group {tree.group}' if tree.group else ''}"
     clusters = [f"    {name}{_format_amount(count)}" for name, count in one.clusters.items()]
-    short = [f"  missing: {format_part(one.missing, one.replicas or 0, 'replica')}: {one.reason}"] if one.missing else []
+    short = [f"  missing: {format_part(one.missing, one.replicas, 'replica')}: {one.reason}"] if one.missing else []
     lines = [format_key(one.key), f"  policy: {policy}", *short, *(["  clusters:"] if clusters else [f"  unplaced: {tree.reason}"])]
     lines += list_limited(clusters, MAX_ROWS, "    and {} more; use -o json for all")
     lines += _list_section("waits for a wave of a rollout", one.waiting)

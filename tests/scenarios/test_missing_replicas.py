@@ -219,6 +219,18 @@ NOT_DELIVERED = {
 }
 
 
+def test_a_workload_with_all_replicas_in_each_cluster_should_have_their_sum(fleet: Fleet) -> None:
+    fleet.commit(
+        {**FIT, "override.yaml": BROKEN, "policy.yaml": policy("one,two"), "web.yaml": deployment("web", 3), "api.yaml": ""}
+    )
+    fleet.reconcile(0)
+    lines = write_fleet_status(read_fleet_status(fleet.settings(0))).splitlines()
+    assert lines[0] == "Needs attention: 1 error, Deployment default/web lacks 3 of 6 replicas."
+    assert lines[1].startswith(
+        "Missing: Deployment default/web has 3 of 6 replicas: OverridePolicy/default/none cannot be applied to"
+    )
+
+
 @pytest.mark.parametrize("name", NOT_DELIVERED)
 def test_replicas_whose_manifest_is_not_delivered_are_missing(name: str, fleet: Fleet) -> None:
     files, reason = NOT_DELIVERED[name]

@@ -313,7 +313,7 @@ def list_workload_statuses(plan: Plan) -> Iterable[WorkloadStatus]:
         reason = _find_reason(outcome, own, mistakes if is_lost else {}) if is_lost or missing else ""
         waves = held.get(key, {})
         lacks = tuple(filterfalse(waves.__getitem__, waves))
-        yield WorkloadStatus(key, outcome.policy, clusters, tuple(waves), state, reason, outcome.replicas, missing, lacks)
+        yield WorkloadStatus(key, outcome.policy, clusters, tuple(waves), state, reason, missing, lacks)
     yield from _list_removed(plan)
 
 
