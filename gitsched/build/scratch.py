@@ -18,6 +18,8 @@ MAX_SIZE = 256 << 20
 _MAX_ERROR_LENGTH = 600
 _REPORTED = re.compile(r"^(?:error|Error): ", re.MULTILINE)
 """How kubectl and kustomize begin an error; a program that cannot start does not."""
+_LOGGED = re.compile(r'^E\d{4} [\d:.]+ +\d+ [\w.-]+:\d+\] "command failed" err="(.*)"$', re.MULTILINE)
+"""An error as some builds of kubectl log it, with a time and a thread, which differ in each run."""
 _ERRORS_OF_MACHINE = (
     *("too many open files", "no space left", "cannot allocate memory", "resource temporarily unavailable", "permission denied"),
     *("operation not permitted", "input/output error", "disk quota exceeded", "read-only file system", "interrupted system call"),
@@ -91,6 +93,8 @@ def run_on_files(
     if done.exceeded:
         return f"{version} {done.exceeded}"
     if done.exit_code != 0:
+        reported = _LOGGED.sub(lambda found: "error: " + found[1].replace("\\n", "\n").replace('\\"', '"'), done.stderr)
+        done = done._replace(stderr=reported)
         text = _shorten_error(done.stderr, scratch)
         return InputError(text) if text and _is_about_input(done) else text or f"{version} ended with {done.exit_code}"
     return done.stdout

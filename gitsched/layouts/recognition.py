@@ -156,7 +156,7 @@ def _leave_out_names(deployed: Iterable[DeployedPath], named: Collection[str]) -
         wrong = next((name for name in entry.target.names if not is_cluster_name(name)), None)
         version = next((name for name in entry.target.names if not entry.explicit and is_version(name) and name not in named), None)
         if version is not None:
-            reason = "it is named like a version, not like a cluster: if it is for one, say so with --cluster DIR=NAME"
+            reason = "named like a version, not like a cluster: if it is for one, say so with --cluster DIR=NAME"
             left_out.append(LeftOut(entry.path, reason, version))
         elif wrong is not None:
             reason = "no cluster can have this name, of lower case letters, digits and '-': say the name with --cluster DIR=NAME"

@@ -80,7 +80,8 @@ class _UnknownField(NamedTuple):
     def refuse(self, hint: str) -> Issue:
         """Return the error that the document is not used because of the field."""
         return self._report(
-            "error", f"the field {self.shown} is unknown where the document chooses, so the document is not used; {hint}"
+            "error",
+            f"the field {self.shown} is unknown where the document chooses, so the document's present content is not used; {hint}",
         )
 
     def _report(self, severity: Severity, message: str) -> Issue:

@@ -187,7 +187,11 @@ class Review(NamedTuple):
             kept[identity] -= 1
             if finding.severity != "info" and kept[identity] < 0:
                 gone.append(finding)
-        return _pair_changed(new, gone)
+        found = _pair_changed(new, gone)
+        # Of a file with an error, the last valid version is used, so that it is not known whether a warning about it is fixed.
+        broken = {finding.location.path for finding in new if finding.severity == "error" and finding.location}
+        unknown = [one for one in found.fixed if one.severity == "warning" and one.location and one.location.path in broken]
+        return found._replace(fixed=[one for one in found.fixed if one not in unknown]) if unknown else found
 
     @property
     def unmerged(self) -> datetime | None:

@@ -216,7 +216,7 @@ def _list_top_problems(review: Review, others: Sequence[str]) -> list[Finding]:
         if (
             finding.severity == "error"
             or finding.code in EXPOSED
-            or (finding.severity == "warning" and finding.code.endswith(ends))
+            or (finding.severity == "warning" and finding.code.endswith((*ends, "allowance-unused")))
         )
         and finding.code not in REPORTED_ELSEWHERE
         and not any(finding.message in text for text in others)
@@ -277,6 +277,9 @@ def _summarize_run(review: Review) -> str:
     if review.refused:
         parts = (_summarize_moves(review), describe_record_changes(review.record_changes))
         return f"Nothing committed. Planned: {', '.join(filter(None, parts))}."
+    if review.after is None and review.withheld.moves:
+        withheld = format_count(len(review.withheld.moves), "change is", "changes are")
+        return f"{withheld} withheld: {describe_output_branch(review)} is otherwise up to date with {source}."
     if review.after is None:
         return f"No changes: {describe_output_branch(review)} is up to date with {source}."
     branch = describe_output_branch(review, head=False)

@@ -100,6 +100,17 @@ def test_a_workload_that_becomes_unplaced_fails_its_review_and_a_deleted_one_doe
     assert (deleted.returncode, "Deployment shop/web is removed: it leaves all of its clusters" in deleted.stdout) == (0, True)
 
 
+def test_a_plan_accepts_a_range_of_commits_as_git_does(gitsched: Run, fleet: Path, commit: Callable[..., None]) -> None:
+    commit(fleet, web=WORKLOAD.replace("replicas: 2", "replicas: 3"))
+    wanted = gitsched("plan", "HEAD~1", "HEAD").stdout
+    assert "0 -> 2" not in wanted
+    for given in ("HEAD~1..HEAD", "HEAD~1..", "HEAD~1...HEAD"):
+        assert gitsched("plan", given).stdout == wanted
+    reverse = " ".join(gitsched("plan", "HEAD..HEAD~1").stdout.split())
+    assert "HEAD contains HEAD~1, so the merge changes nothing. What HEAD changes: gitsched plan HEAD~1 HEAD" in reverse
+    assert gitsched("plan", "HEAD~1..HEAD", "HEAD").returncode == 1
+
+
 def test_validate_reads_the_worktree_a_path_or_a_revision(gitsched: Run, fleet: Path) -> None:
     (fleet / "bad.yaml").write_text(BROKEN)
     (fleet / "apps").mkdir()

@@ -93,7 +93,7 @@ CASES = [
         {"db": "eu"},
     ),
     Case(
-        "it is named like a version, not like a cluster: if it is for one, say so with --cluster DIR=NAME",
+        "named like a version, not like a cluster: if it is for one, say so with --cluster DIR=NAME",
         {"op/overlays/4.10/kustomization.yaml": DEEP, **NAMED},
         ("op/overlays/4.10", "eu-1"),
         {"op/overlays/4.10": "eu-1"},

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gitsched.model.changes import Cause, Move, UnplacedObject
+from gitsched.model.changes import Cause, Move, UnplacedObject, WithheldChanges
 from gitsched.model.document import Key
 from gitsched.model.explanation import ExplainedCandidate, Explanation, GroupAttempt, RejectedPolicy, ReplicaShare
 from gitsched.model.finding import Finding, Location, Severity
@@ -92,6 +92,10 @@ def test_a_plan_starts_with_a_summary(review: Review, verdict: str) -> None:
         ),
         (REVIEW._replace(changed=False), "No changes: branch placements at bbbbbbbbbb"),
         (
+            REVIEW._replace(changed=False, moves=[], withheld=WithheldChanges((MOVED,))),
+            "1 change is withheld: branch placements at bbbbbbbbbb of /fleet is otherwise up to date with commit cccccccccc.",
+        ),
+        (
             REVIEW._replace(refused="12 of 20 workloads"),
             "Nothing committed. Planned: 1 workload moves, 0 become unplaced.",
         ),
@@ -107,14 +111,15 @@ TOLD: tuple[tuple[Severity, str, str], ...] = (
     ("info", "secret-in-plain-text", "a plain Secret"),
     ("warning", "selector-unmatched", "a misspelled label"),
     ("error", "yaml-syntax", "no YAML"),
+    ("warning", "allowance-unused", "0123 allows nothing"),
 )
 
 
 @pytest.mark.parametrize(
     ("review", "above"),
     [
-        (REVIEW, ["no YAML", "a misspelled label", "a plain Secret"]),
-        (REVIEW._replace(before=None), ["no YAML", "a misspelled label", "a plain Secret", "not scheduled"]),
+        (REVIEW, ["no YAML", "a misspelled label", "a plain Secret", "0123 allows nothing"]),
+        (REVIEW._replace(before=None), ["no YAML", "a misspelled label", "a plain Secret", "not scheduled", "0123 allows nothing"]),
     ],
 )
 def test_what_needs_attention_comes_before_what_moves(review: Review, above: list[str]) -> None:
@@ -320,6 +325,20 @@ def test_findings_of_a_comparison_are_counted_once_and_fixed_ones_named() -> Non
 
 
 LACKING = "no policy selects Service/shop/web in {}"
+
+
+@each_row(
+    ("broken", "lines"),
+    [
+        ("a.yaml", []),
+        ("b.yaml", [f"Fixed: {LACKING.format('a')} [lacking]"]),
+    ],
+)
+def test_of_a_file_that_a_change_breaks_no_warning_is_called_fixed(broken: str, lines: list[str]) -> None:
+    lacking = Finding("warning", "lacking", LACKING.format("a"), Location("a.yaml", 9, 1))
+    wrong = BROKEN._replace(location=Location(broken, 2, 3))
+    text = write_plan(REVIEW._replace(findings=[wrong], base=ComparisonBase("d" * 40, "main", findings=[lacking])), 200)
+    assert [line for line in text.splitlines() if line.startswith("Fixed: ")] == lines
 
 
 @each_row(

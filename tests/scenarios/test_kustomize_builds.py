@@ -518,6 +518,20 @@ def test_a_root_that_cannot_be_built_is_not_built_again_until_its_files_change(
     assert findings(fleet.reconcile(1)) == []
 
 
+def test_an_error_that_kubectl_logs_with_a_time_is_the_same_in_each_run(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder.find_builder({})
+    fleet.commit(LAYOUT)
+    logged = 'E1201 03:31:15.687469   21794 run.go:72] "command failed" err="no matches for Id \\"web\\""\n'
+    with monkeypatch.context() as patched:
+        patched.setattr(scratch, "run_isolated", lambda *_: ProcessResult(1, b"", logged))
+        (first,) = findings(fleet.reconcile())
+    assert first.message.partition('no matches for Id "web"')[1]
+    assert "run.go" not in first.message
+    with monkeypatch.context() as patched:
+        patched.setattr(scratch, "run_isolated", None)
+        assert findings(fleet.reconcile()) == [first]
+
+
 @pytest.mark.parametrize(
     "failure",
     [

@@ -56,6 +56,7 @@ def run(
     **chosen: Any,
 ) -> int:
     """Carry out the command, and return its exit code."""
+    base, head = _split_range(base, head)
     _check_selection(base, head, revision, worktree, out)
     paint = output.choose_paint(color)
     if show is not None:
@@ -125,6 +126,12 @@ def run(
     show_failing(form, rendered.review, fail_on)
     lost = base is not None and loses_placements(rendered.review)
     return exit_codes.get_review_code(rendered.review, fail_on, detailed=detailed, lost=lost)
+
+
+def _split_range(base: str | None, head: str | None) -> tuple[str | None, str | None]:
+    """Return the commits of BASE..HEAD, as git names them; no ref has two dots in its name."""
+    first, dots, last = (base or "").partition("..")
+    return (first or "HEAD", last.removeprefix(".") or "HEAD") if dots and head is None else (base, head)
 
 
 def _check_selection(base: str | None, head: str | None, revision: str | None, worktree: bool, out: Path | None) -> None:

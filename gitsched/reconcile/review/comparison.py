@@ -52,6 +52,7 @@ _MERGE_CONFLICT = (
     "{head} does not contain {base}, and they cannot be merged automatically: there are conflicts, or too little history was fetched. "
     "{head} is planned as it is, so the newer changes of {base} appear reversed."
 )
+_CONTAINED = "{base} contains {head}, so the merge changes nothing. What {base} changes: gitsched plan {head} {base}"
 _OUTPUT_LAG = "The output branch is not up to date with {base}: {moves} there. This comparison leaves that out."
 _WITHHELD_IN_BASE = "{guard} withholds {count} of {base} as well: {names}. This comparison leaves that out."
 
@@ -246,6 +247,8 @@ def _compare_with_base(
         source.deepen(base.oid, head.oid)
         repository = source.repository
     if head.oid and not repository.has_ancestor(head.oid, base.oid):
+        if repository.has_ancestor(base.oid, head.oid):
+            notes.append(_CONTAINED.format(head=revision, base=name))
         tree = repository.merge_commits(base.oid, head.oid)
         if tree is None:
             notes.append(_MERGE_CONFLICT.format(head=revision, base=name))
