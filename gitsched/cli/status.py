@@ -23,7 +23,7 @@ from gitsched.cli import LazyCommand, options
     "--detailed-exitcode",
     "detailed",
     is_flag=True,
-    help="Exit with 2 if anything is wrong, as the first line says.",
+    help="Exit with 2 if the first line says that something needs attention.",
 )
 @options.SOURCE
 @options.TARGET

@@ -156,6 +156,7 @@ class UnclaimedObject(NamedTuple):
     key: Key
     location: Location | None
     nearest: str = ""
+    runs_pods: bool = False
 
 
 class DueRun(NamedTuple):
@@ -176,7 +177,7 @@ class SourceStatus(NamedTuple):
     documents that leave no workload unplaced. `allowed_changes` counts the changes that the next run makes after the last one withheld
     some. `uncommitted` says which taints of clusters differ in the worktree. `followed_edits` are commits of people on the output branch
     whose records runs have followed and still have. `due` is the run that time or new facts would have changed long ago. `renamed` are
-    workloads now in a namespace where no policy selects them."""
+    workloads now in a namespace where no policy selects them. `warnings` are the other ones about documents."""
 
     newer: str = ""
     newer_branch: str = ""
@@ -190,6 +191,7 @@ class SourceStatus(NamedTuple):
     followed_edits: tuple[HandEdit, ...] = ()
     due: DueRun | None = None
     renamed: Mapping[Key, UnclaimedObject] = {}
+    warnings: tuple[Finding, ...] = ()
 
 
 class WithheldHistory(NamedTuple):
@@ -310,6 +312,18 @@ class FleetStatus(NamedTuple):
         return tuple(one for one in self.errors if one.code == TENANT_LIMIT and one.resource not in known)
 
     @property
+    def unselected(self) -> tuple[UnclaimedObject, ...]:
+        """The objects with pods that no policy selects, without those that are named with what took them from a policy."""
+        named = {move.key for move in self.withheld.moves} | {one.key for one in self.source.renamed.values()}
+        named |= self._find_lost_policies()
+        return tuple(one for one in self.unclaimed if one.runs_pods and one.key not in named)
+
+    def _find_lost_policies(self) -> set[Key]:
+        """Return the workloads that recent runs removed because no policy selects them any more."""
+        losses = (loss for run in self.recent for loss in run.losses)
+        return {loss.move.key for loss in losses if loss.kind == "unplaced"}.difference(one.key for one in self.workloads)
+
+    @property
     def other_impaired(self) -> tuple[Finding, ...]:
         """The findings about workloads that lack something besides replicas. That of an unplaced one is the reason for that."""
         short = {one.key.resource for one in self.short}
@@ -372,7 +386,7 @@ class FleetStatus(NamedTuple):
 
     def _list_recent_problems(self) -> Iterator[str]:
         losses = [loss for run in self.recent for loss in run.losses]
-        unselected = {loss.move.key for loss in losses if loss.kind == "unplaced"}.difference(one.key for one in self.workloads)
+        unselected = self._find_lost_policies()
         if self.time is not None and self.unclaimed and not (self.workloads or unselected or self.withheld.moves):
             yield "no policy selects an object"
         if unselected:

@@ -43,9 +43,9 @@ WITHHELD_SHOWN = 5
 WORKLOADS_SHOWN = 3
 EDITS_SHOWN, FILES_SHOWN = 3, 3
 ROLLOUTS_SHOWN = 3
-STAYING_SHOWN = 10
+STAYING_SHOWN, WARNINGS_SHOWN = 10, 4
 """The numbers of errors, of held workloads, of withheld and of other ones, of commits by hand and of files of each, of rollouts that
-are listed, and of workloads that stay in a cluster; the others are counted, or listed further down."""
+are listed, of workloads that stay in a cluster, and of codes of warnings; the others are counted, or listed further down."""
 
 UNPUSHED: Final = "runs elsewhere, as in CI, see this only when it is on origin: {}"
 """What a freeze, or its end, that only a clone has does not reach, with the command that pushes it."""
@@ -62,6 +62,7 @@ def describe_problems(status: FleetStatus, width: int, paint: Paint | None = Non
         return [*_paint_first(newer, width, "changed", paint), *others]
     problems = [*status.list_problems()]
     recent = [
+        *_list_warnings(status),
         *_list_full(status),
         *_list_allowed(status),
         *describe_recent_runs(status.recent, status.now),
@@ -138,10 +139,28 @@ def _describe_sound(status: FleetStatus) -> str:
         return "Nothing is placed yet."
     known = sum(one.ready != "Gone" for one in status.clusters)
     unknown = sum(one.ready == "Unknown" for one in status.clusters)
-    text = f"Nothing is wrong: {format_count(known, 'cluster')}, {format_count(len(status.workloads), 'workload')}"
+    others = [format_count(len(status.source.warnings), "warning")] if status.source.warnings else []
+    others += [f"{format_count(len(status.unselected), 'workload')} that no policy selects"] if status.unselected else []
+    text = f"No errors, but {' and '.join(others)}" if others else "Nothing is wrong"
+    text += f": {format_count(known, 'cluster')}, {format_count(len(status.workloads), 'workload')}"
     if unknown == known and unknown:
         return f"{text}; nobody has observed the clusters."
     return f"{text}; {format_count(unknown, 'cluster has', 'clusters have')} not been observed." if unknown else f"{text}."
+
+
+def _list_warnings(status: FleetStatus) -> Iterator[str]:
+    """Yield where the documents are that have warnings, by code, and which workloads no policy selects."""
+    codes: dict[str, list[str]] = {}
+    for one in status.source.warnings:
+        codes.setdefault(one.code, []).append(f"{one.location.path}:{one.location.line}" if one.location is not None else "")
+    found = [f"{code} ({format_names(places)})" if any(places) else code for code, places in sorted(codes.items())]
+    if found:
+        count = format_count(len(status.source.warnings), "warning")
+        yield f"{count}: {format_names(found, WARNINGS_SHOWN)}; gitsched validate shows {'it' if count == '1 warning' else 'them'}"
+    names = [format_key(one.key) for one in status.unselected]
+    if names:
+        count = format_count(len(names), "workload")
+        yield f"Selected by no policy, so in no cluster: {count} ({format_names(names)}); gitsched status --unclaimed says why"
 
 
 def _list_freezes(status: FleetStatus) -> Iterator[str]:

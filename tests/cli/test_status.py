@@ -210,7 +210,9 @@ def test_rows_that_need_attention_come_first_and_messages_are_wrapped(fleet: Pat
 
 
 def test_a_cluster_that_lacks_capacity_is_named(fleet: Path, commit: Commit, gitsched: Run) -> None:
-    requests = "  template: {spec: {containers: [{name: web, image: web, resources: {requests: {cpu: '2'}}}]}}\n"
+    container = "{name: web, image: web, resources: {requests: {cpu: '2'}}}"
+    requests = "  selector: {matchLabels: {app: web}}\n"
+    requests += f"  template: {{metadata: {{labels: {{app: web}}}}, spec: {{containers: [{container}]}}}}\n"
     small = CLUSTER.format(name="one", owner="private") + (
         "status: {resourceSummary: {allocatable: {cpu: '%s', pods: '9'}, allocated: {cpu: '0', pods: '0'}}}\n"
     )
@@ -391,3 +393,31 @@ def test_times_of_the_history_are_relative_to_now() -> None:
 )
 def test_an_age_has_one_unit(seconds: int, text: str) -> None:
     assert format_age(EPOCH, EPOCH + timedelta(seconds=seconds)) == text
+
+
+def test_nothing_is_wrong_only_without_warnings_and_without_workloads_that_no_policy_selects(
+    fleet: Path, commit: Commit, gitsched: Run
+) -> None:
+    gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
+    misspelled = WORKLOAD.replace("  replicas: 2", "  replicas: 2\n  minReadySecond: 5")
+    other = WORKLOAD.replace("name: web", "name: lobby")
+    namespace = "apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}\n"
+    commit(fleet, web=misspelled, lobby=other, namespace=namespace)
+    gitsched("reconcile", "--now", "2026-03-02T09:01:40Z")
+    lines = read(fleet)
+    assert lines[:3] == [
+        "No errors, but 1 warning and 1 workload that no policy selects: 2 clusters, 1 workload; nobody has observed the clusters.",
+        f"1 warning: unknown-field (web.yaml:{find_line(misspelled, 'minReadySecond')}); gitsched validate shows it",
+        "Selected by no policy, so in no cluster: 1 workload (Deployment shop/lobby); gitsched status --unclaimed says why",
+    ]
+    assert gitsched("status", "--detailed-exitcode").returncode == 0, "nothing that is placed needs attention"
+    commit(fleet, bad="kind: [")
+    assert read(fleet)[0].startswith("Needs attention: ")
+    assert lines[1] in read(fleet)
+    commit(fleet, bad=None, web=WORKLOAD, lobby=None)
+    gitsched("reconcile", "--now", "2026-03-02T09:02:40Z")
+    assert read(fleet)[0].startswith("Nothing is wrong: "), "clusters get a Namespace without a policy"
+
+
+def find_line(text: str, word: str) -> int:
+    return next(number for number, line in enumerate(text.splitlines(), 1) if word in line)

@@ -71,11 +71,11 @@ def test_a_rollout_that_does_not_go_on_needs_attention(
     gitsched("reconcile", "--now", "2026-03-02T09:00:40Z")
     commit(fleet, web=WORKLOAD.replace("replicas: 2", "replicas: 3"))
     gitsched("reconcile", "--now", "2026-03-02T09:01:00Z")
-    assert read(fleet, "2026-03-02T09:59:00+00:00")[0].startswith("Nothing is wrong") == ("30m" not in deadline)
+    assert read(fleet, "2026-03-02T09:59:00+00:00")[0].startswith("No errors, but 1 warning") == ("30m" not in deadline)
     lines = read(fleet, "2026-03-02T10:05:00+00:00")
     table = next(index for index, line in enumerate(lines) if line.startswith("CLUSTER"))
     rollout = next(index for index, line in enumerate(lines) if line.startswith("Rollout shop (Progressive)"))
-    assert lines[0] == (f"Needs attention: {problem}." if problem else "Nothing is wrong: 2 clusters, 1 workload.")
+    assert lines[0] == (f"Needs attention: {problem}." if problem else "No errors, but 1 warning: 2 clusters, 1 workload.")
     assert rollout < table, "what is not complete is on the first screen"
     assert lines[table + 1].startswith("two " if problem else "one ")
     if problem:

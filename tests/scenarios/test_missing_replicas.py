@@ -147,7 +147,7 @@ def test_a_workload_that_has_what_it_should_have_again_could_be_scheduled(fleet:
     assert UNSCHEDULABLE not in {finding.code for finding in run.plan.findings}
     (condition,) = fleet.binding("web-deployment")["status"]["conditions"]
     assert condition["status"] == "False", "Karmada writes it only when it schedules"
-    assert write_fleet_status(read_fleet_status(fleet.settings(2))).startswith("Nothing is wrong: ")
+    assert write_fleet_status(read_fleet_status(fleet.settings(2))).startswith("No errors, but 1 warning: "), "the guard"
     found = explain_resource(fleet.settings(2), "", None, "web")
     assert isinstance(found, Explanation)
     assert not found.findings

@@ -14,7 +14,7 @@ from gitsched.decide.registry import load_cluster_formats
 from gitsched.git import FactsBranch
 from gitsched.model.cluster_facts import FACTS_KIND, MAX_SKEW, AppliedFacts, ClusterFacts
 from gitsched.model.cluster_report import CLUSTER_REPORT
-from gitsched.model.finding import Finding, Location, format_count, format_names, locate_origin
+from gitsched.model.finding import FACTS_STALE, Finding, Location, format_count, format_names, locate_origin
 from gitsched.model.time import EPOCH, add_duration, format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.reconcile.facts.facts_branches import FactsDocuments, list_score_kinds, read_facts_documents
@@ -189,7 +189,7 @@ def _report_stale(observed: Iterable[_ObservedFacts], settings: FactsConfig, now
         f"the facts about {format_count(len(stale), 'cluster')} are older than source.facts.staleAfter: {named}; "
         f"source.facts.stale is {settings.stale_rule}, so {rule}; check that gitsched collect runs"
     )
-    return [stale[0].make_finding("facts-stale", message)]
+    return [stale[0].make_finding(FACTS_STALE, message)]
 
 
 def _report_clusters_without(documents: Iterable[RawDocument], observed: Iterable[_ObservedFacts]) -> list[Finding]:

@@ -11,6 +11,7 @@ from gitsched.apis.capabilities import ReferenceReading
 from gitsched.decide.capacity.cluster_use import list_cluster_use
 from gitsched.decide.cluster_metadata import list_cluster_metadata
 from gitsched.decide.engines import collect_cluster_facts, collect_unavailable_clusters
+from gitsched.decide.pod_amounts import runs_pods
 from gitsched.decide.workload_explanation import describe_near_selections
 from gitsched.model.document import workload_sort_key
 from gitsched.model.errors import NeedsCompletePlan
@@ -25,6 +26,7 @@ from gitsched.reconcile.incremental.state_plan import continue_planned_engines, 
 from gitsched.reconcile.source_plan import use_plan
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
     from gitsched.apis.policy_api import PolicyEngine
     from gitsched.decide.catalog import Catalog
     from gitsched.decide.plan_result import Plan
@@ -90,18 +92,22 @@ def _make_fleet(context: RunContext, fetched: Fetched, planned: Planned) -> Plan
         decisions.catalog,
         plan.cluster_facts,
         collect_unavailable_clusters(decisions.engines),
-        _describe_unclaimed(unclaimed, decisions.engines),
+        _describe_unclaimed(unclaimed, decisions.engines, plan.totals.config),
         _observe_clusters(context, fetched, plan, decisions.catalog),
         frozenset(collect_cluster_facts(decisions.engines)),
         list_cluster_use(decisions.engines, plan.totals, plan.moves, decisions.outcomes, decisions.templates),
     )
 
 
-def _describe_unclaimed(documents: Collection[Document], engines: Iterable[PolicyEngine]) -> tuple[UnclaimedObject, ...]:
+def _describe_unclaimed(
+    documents: Collection[Document], engines: Iterable[PolicyEngine], config: Config
+) -> tuple[UnclaimedObject, ...]:
     """Return objects that no policy selects with their places, and with the policies that nearly select them."""
     nearest = describe_near_selections(engines, documents)
     texts = {key: near.text for key, near in nearest.items()}
-    return tuple(UnclaimedObject(one.key, locate_document(one), texts.get(one.key, "")) for one in documents)
+    return tuple(
+        UnclaimedObject(one.key, locate_document(one), texts.get(one.key, ""), runs_pods(one, config)) for one in documents
+    )
 
 
 def _observe_clusters(context: RunContext, fetched: Fetched, plan: Plan, catalog: Catalog) -> Mapping[ObservationKey, Observation]:
@@ -139,7 +145,7 @@ def _plan_from_state(context: RunContext, fetched: Fetched) -> PlannedFleet:
         catalog,
         clusters,
         collect_unavailable_clusters(engines),
-        _describe_unclaimed([snapshot.templates[key] for key in unclaimed], engines),
+        _describe_unclaimed([snapshot.templates[key] for key in unclaimed], engines, plan.totals.config),
         _observe_clusters(context, fetched, plan, catalog),
         frozenset(collect_cluster_facts(engines)),
         list_cluster_use(engines, plan.totals, plan.moves, plan.outcomes, snapshot.templates),

@@ -22,7 +22,7 @@ from gitsched.model.changes import RetainedCopy
 from gitsched.model.commit import Commit
 from gitsched.model.document import Key, as_object
 from gitsched.model.errors import GitschedError, Permanent
-from gitsched.model.finding import FROZEN, format_count, format_names
+from gitsched.model.finding import FACTS_STALE, FROZEN, format_count, format_names
 from gitsched.model.history import WITHHOLDS, HistoryEntry, HistoryFilter, PlacementMove, SourceChange
 from gitsched.model.time import format_time, parse_time
 from gitsched.reconcile.fetch import fetch, read_run_record, read_source_config
@@ -297,7 +297,7 @@ class OutputHistory:
             mark_awaited(record.retained, record.findings), () if earlier is None else earlier.retained, commit
         )
         known_messages = {finding.message for finding in earlier.findings} if earlier is not None else set()
-        yield from (one.message for one in record.findings if one.code == "facts-stale" and one.message not in known_messages)
+        yield from (one.message for one in record.findings if one.code == FACTS_STALE and one.message not in known_messages)
         yield from (f"cluster {name} has no document any more" for name in sorted(record.retiring.keys() - retired.keys()))
 
     def _has_copies(self, commit: Commit, parent: Commit | None) -> bool:

@@ -16,7 +16,7 @@ from gitsched.model.changes import NO_RATE, RetainedCopy
 from gitsched.model.cluster_facts import FALSE, TRUE
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
-from gitsched.model.finding import FAILOVER_OFF, NO_REPLICAS, OVERCOMMITTED, UNSCHEDULABLE, Finding, join_all
+from gitsched.model.finding import FACTS_STALE, FAILOVER_OFF, NO_REPLICAS, OVERCOMMITTED, UNSCHEDULABLE, Finding, join_all
 from gitsched.model.fleet_status import (
     ClusterStatus,
     FleetStatus,
@@ -51,6 +51,12 @@ from gitsched.reconcile.run import Fetched, RunContext, describe_rewrite, find_n
 from gitsched.reconcile.run_settings import RunSettings
 from gitsched.reconcile.source.source_locations import RuleLocations, locate_taints, make_blob_finder
 from gitsched.report.fleet_problems import WORKLOADS_SHOWN
+from gitsched.report.summary import REPORTED_ELSEWHERE
+
+_LISTED = frozenset(
+    (*MISTAKES, *IMPAIRMENTS, *GUARD_CODES, *REPORTED_ELSEWHERE, OVERCOMMITTED, FACTS_MISSING, FACTS_STALE, FAILOVER_OFF)
+)
+"""Codes of findings about what a status says in other lines."""
 
 
 def read_fleet_status(settings: RunSettings) -> FleetStatus:
@@ -185,6 +191,7 @@ def make_fleet_status(context: RunContext, fetched: Fetched, fleet: PlannedFleet
         source=SourceStatus(
             missing_facts=tuple(each for each in plan.findings if each.code == FACTS_MISSING and commit is not None),
             mistakes=tuple(_list_mistakes(plan.findings, workloads)) if commit is not None else (),
+            warnings=tuple(each for each in plan.findings if each.severity == "warning" and _is_listed_alone(each)),
         ),
     )
 
@@ -204,6 +211,11 @@ def _list_mistakes(findings: Collection[Finding], workloads: Iterable[WorkloadSt
     for finding in findings:
         if finding.code in MISTAKES and finding.severity == "warning" and finding.resource not in reported:
             yield finding
+
+
+def _is_listed_alone(finding: Finding) -> bool:
+    """Return whether a status says nothing else about what a finding is about."""
+    return not (finding.is_change or finding.code in _LISTED)
 
 
 def _list_impairments(findings: Iterable[Finding], workloads: Iterable[WorkloadStatus]) -> Iterable[Finding]:
