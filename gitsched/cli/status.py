@@ -38,6 +38,7 @@ def command() -> None:
     """Show whether anything is wrong, what the runs of the last three days took from workloads and how to undo that, and each cluster:
     ready, workloads, the output commit that it has applied, healthy, and how many changes it is behind.
 
-    READY is Unknown where nobody has observed the cluster, and Gone where it has no document any more. Reports come from the facts
-    branches, and from the commit statuses that the last run recorded; --observations live reads these from the forge.
+    READY is Unknown where the condition of the cluster is that or nobody has observed it, and Gone where it has no document any more.
+    Reports come from the facts branches, and from the commit statuses that the last run recorded; --observations live reads these from
+    the forge.
     """

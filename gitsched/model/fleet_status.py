@@ -37,7 +37,7 @@ class LastReport(NamedTuple):
 
 
 Ready = Literal["True", "False", "Unknown", "Gone"]
-"""Whether a cluster is ready: Unknown where nobody has observed it, Gone without a document."""
+"""Whether a cluster is ready: Unknown where nobody has observed it or its condition is Unknown, Gone without a document."""
 
 
 class ClusterStatus(NamedTuple):
@@ -77,6 +77,12 @@ class ClusterStatus(NamedTuple):
     def is_drained(self) -> bool:
         """Whether a taint of people lets workloads leave the cluster."""
         return any(taint.evicts for taint in self.taints)
+
+    @property
+    def is_unready(self) -> bool:
+        """Whether the cluster is not available, by a condition, also one that is Unknown, or by a taint of which no person is the cause."""
+        is_lost = self.ready == "Unknown" and bool(self.unready) and not (self.is_stale or self.is_drained)
+        return self.ready == "False" or is_lost
 
     @property
     def is_left_behind(self) -> bool:
@@ -344,7 +350,7 @@ class FleetStatus(NamedTuple):
     def lost_all(self) -> bool:
         """Whether there are clusters, and all with a document are not ready."""
         known = [one for one in self.clusters if one.ready != "Gone"]
-        return bool(known) and all(one.ready == "False" for one in known)
+        return bool(known) and all(one.is_unready for one in known)
 
     def _list_input_problems(self) -> Iterator[str]:
         """Yield what is wrong with what is planned, and with the branch."""
@@ -418,7 +424,7 @@ class FleetStatus(NamedTuple):
         groups = {
             "gone": self.gone,
             "drained": [one for one in self.clusters if one.is_drained],
-            "not ready": [one for one in self.clusters if one.ready == "False"],
+            "not ready": [one for one in self.clusters if one.is_unready],
             "not healthy": [one for one in self.clusters if one.report is not None and one.report.health == "Degraded"],
             "behind": [one for one in self.clusters if one.behind],
             "no longer observed": [one for one in self.clusters if one.is_stale],

@@ -356,7 +356,7 @@ def _list_unready(status: FleetStatus) -> list[str]:
     lines = [
         _describe_staying(status, one)
         for one in status.clusters
-        if one.ready == "False" and one.workloads and (one.lacks_failover or not one.is_drained)
+        if one.is_unready and one.workloads and (one.lacks_failover or not one.is_drained)
     ]
     return list_limited(lines, WORKLOADS_SHOWN, "and {} more clusters that are not ready")
 

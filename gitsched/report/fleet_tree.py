@@ -79,8 +79,9 @@ def _list_states(tree: ClusterTree) -> list[str]:
     one = tree.cluster
     observed = f", observed {format_age(one.observed, tree.now)} ago" if one.observed is not None else ""
     why = one.unready.removeprefix("it is ") if one.unready.startswith("it is not ready") else f"not ready: {one.unready}"
-    ready = {"True": "ready", "Unknown": "readiness unknown", "Gone": f"gone: {one.unready}", "False": why.removesuffix(": ")}
-    return [f"{ready[one.ready]}{observed}", *map(str, one.taints)]
+    ready = {"True": "ready", "Unknown": "readiness unknown", "Gone": f"gone: {one.unready}"}
+    text = why.removesuffix(": ") if one.is_unready else ready[one.ready]
+    return [f"{text}{observed}", *map(str, one.taints)]
 
 
 def _list_workload_lines(tree: WorkloadTree) -> list[str]:

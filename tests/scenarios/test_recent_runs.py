@@ -360,6 +360,13 @@ def test_a_cluster_that_is_not_ready_has_a_next_step(fleet: Fleet) -> None:
     )
     tree = write_fleet_tree(read_fleet_tree(fleet.settings(1), "", None, "one"))
     assert tree.startswith("cluster one: not ready (Unreachable); 1 workload, 2 replicas\n")
+    assert next(line for line in lines if line.startswith("one ")).split()[1] == "False"
+    merge(fleet, {"one.yaml": unready.replace("'False', reason: Unreachable", "'Unknown'")}, 2)
+    others = read(fleet, 2)
+    assert others[:2] == lines[:2], "Karmada treats both alike"
+    assert next(line for line in others if line.startswith("one ")).split()[1] == "Unknown"
+    tree = write_fleet_tree(read_fleet_tree(fleet.settings(2), "", None, "one"))
+    assert tree.startswith("cluster one: not ready (its condition is Unknown); 1 workload, 2 replicas\n")
 
 
 def test_a_source_that_is_older_than_the_last_run_is_no_change_to_reconcile(fleet: Fleet) -> None:

@@ -13,7 +13,7 @@ from gitsched.decide.guard.guard_settings import GUARD_CODES, read_guard_record
 from gitsched.decide.plan_result import Plan, mark_awaited
 from gitsched.decide.rollouts.cluster_reports import KnownReports
 from gitsched.model.changes import NO_RATE, RetainedCopy
-from gitsched.model.cluster_facts import FALSE, TRUE
+from gitsched.model.cluster_facts import FALSE, TRUE, UNKNOWN
 from gitsched.model.cluster_report import CLUSTER_REPORT
 from gitsched.model.document import Key
 from gitsched.model.finding import FACTS_STALE, FAILOVER_OFF, NO_REPLICAS, OVERCOMMITTED, UNSCHEDULABLE, Finding, join_all
@@ -289,13 +289,14 @@ def _describe_unready(condition: ClusterCondition, unready: str, now: datetime) 
         return unready
     said = ": ".join(filter(None, (readiness.reason, readiness.message)))
     age = f" for {format_age(readiness.since, now)}" if readiness.since is not None else ""
+    said = said or ("its condition is Unknown" if readiness.status == UNKNOWN else "")
     return f"{unready}{age} ({said})" if said else f"{unready}{age}"
 
 
 def _choose_ready(condition: ClusterCondition, unready: str, *, is_stale: bool) -> Ready:
     """Return whether a cluster with a document is ready. A taint of people says nothing about that, nor do stale facts."""
     readiness = condition.readiness
-    if is_stale:
+    if is_stale or (readiness is not None and readiness.status == UNKNOWN):
         return "Unknown"
     if readiness is not None and readiness.status == FALSE:
         return "False"
