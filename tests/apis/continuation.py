@@ -81,7 +81,7 @@ def settle(world: World, config: Config) -> Step:
 
 def check_step(last: Step, world: World, config: Config, minutes: int, *, stored: bool = False) -> tuple[Step, set[Key] | None]:
     """Compare the continuation of the engine of one API with a complete plan. Returns the plan, and the workloads that were decided again;
-    None if the engine refused."""
+    None if the engine refused. Not compared is what was decided otherwise because others take capacity: that follows the engines."""
     step = plan(world, config, last.written, minutes)
     if len(last.decisions.engines) != 1 or len(step.decisions.engines) != 1:
         return step, None
@@ -113,7 +113,11 @@ def check_step(last: Step, world: World, config: Config, minutes: int, *, stored
     for tracker in list_dependency_trackers((made,)):
         dirty |= tracker.affected_by(dirty | {key for key in templates if key not in present.templates})
     assert _describe_engine(made) == _describe_engine(expected)
+    shared = [one.decisions.shared for one in (last, step) if one.decisions.shared is not None]
+    limited = {key for one in shared for key in (*one.outcomes, *one.limited)}
     for key, template in present.templates.items():
+        if key in limited:
+            continue
         wanted = step.decisions.outcomes.get(key)
         if key in dirty:
             outcome = made.decide(template)
