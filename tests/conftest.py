@@ -21,6 +21,7 @@ from pygit2.enums import ConfigLevel
 
 import gitsched.decide.registry  # registers the policy APIs, as every command does
 from gitsched.build import helm, kustomize, scratch
+from gitsched.decide.garbage_collection import collect_garbage
 from gitsched.manifests import parser
 from gitsched.reconcile import package_digest
 from tests.builders.remembered_results import RememberedFiles, remember_builds, remember_digest
@@ -78,8 +79,7 @@ gc.disable()  # until the tests are collected: they and their data stay
 
 def pytest_collection_finish() -> None:
     """Let the garbage collector skip what pytest keeps for each of the tests, and run less often: gitsched collects garbage after a run."""
-    gc.collect()
-    gc.freeze()
+    collect_garbage()
     gc.set_threshold(50_000, 20, 50)
     gc.enable()
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
-import gc
 import importlib
 import json
 import os
@@ -196,6 +195,7 @@ def _read_text(file: IO[bytes]) -> str:
 def serve(address: str) -> None:
     """Run each command that arrives at the address in a fork, until the standard input ends."""
     import gitsched
+    from gitsched.decide.garbage_collection import collect_garbage
 
     for module in pkgutil.walk_packages(gitsched.__path__, "gitsched."):
         if not module.name.endswith("__main__"):
@@ -203,8 +203,7 @@ def serve(address: str) -> None:
     for name in LOADED_ON_USE:
         importlib.import_module(name)
     _fill_caches(Path(address).parent)
-    gc.collect()
-    gc.freeze()
+    collect_garbage()
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(address + ".new")
     listener.listen(64)

@@ -11,6 +11,8 @@ _FULL_COLLECTION_AT = 1_000_000
 _MIN_SKIPPED = 20_000
 """New objects from which on it pays to skip the check: fewer take less than a millisecond."""
 _unchecked = 0
+_has_frozen = False
+"""Whether objects are exempt from collections: gc.get_freeze_count would count all of them."""
 
 
 @contextmanager
@@ -33,7 +35,7 @@ def gc_paused() -> Iterator[None]:
 def _skip_new_objects() -> None:
     global _unchecked
     count = gc.get_count()[0]
-    if count < _MIN_SKIPPED or gc.get_freeze_count():  # which counts all frozen objects
+    if count < _MIN_SKIPPED or _has_frozen:
         return  # the collector would check what this process has frozen, too
     _unchecked += count
     if _unchecked > _FULL_COLLECTION_AT:
@@ -51,4 +53,11 @@ def collect_garbage() -> None:
     """
     gc.unfreeze()
     gc.collect()
+    freeze_objects()
+
+
+def freeze_objects() -> None:
+    """Exempt all objects that there are from automatic collections, until garbage is collected between two runs."""
+    global _has_frozen
     gc.freeze()
+    _has_frozen = True

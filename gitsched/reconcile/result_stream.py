@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 
+from gitsched.decide.garbage_collection import freeze_objects
 from gitsched.reconcile.worker_processes import fork, signals_blocked
 
 _log = logging.getLogger("gitsched.reconcile")
@@ -91,7 +92,7 @@ def _serve(function: Callable[[int], bytes], connection: socket.socket, inherite
     """Compute the items that come, until the connection ends."""
     for other in inherited:
         other.close()  # or the end of the parent would not end the connection
-    gc.freeze()
+    freeze_objects()
     gc.enable()
     while True:
         data = connection.recv(_NUMBER.size, socket.MSG_WAITALL)
