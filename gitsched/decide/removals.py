@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 REMOVED_REASON = "removed from the source"
 UNSELECTED_REASON = "no longer selected by a policy"
-INDEPENDENT_REASON = "no workload depends on it"
+INDEPENDENT_REASON = "no longer attached to a workload"
 INTENDED_REASONS = frozenset((REMOVED_REASON, INDEPENDENT_REASON))
 """Why workloads leave all of their clusters as the source asks for."""
 

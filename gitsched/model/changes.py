@@ -61,7 +61,7 @@ class Move(NamedTuple):
 
     `reason` is one line; `causes` are its causes, the main one first, and empty if they were not computed. `included` are replicas that
     clusters already have, by cluster: those of workloads that are a part of this one now. `intended`: the workload has no cluster because
-    the source no longer has it, or because no workload depends on it any more. `preserved`: it is kept in the clusters all the same.
+    the source no longer has it, or because it is no longer attached to a workload. `preserved`: it is kept in the clusters all the same.
     `copies` are the replicas in the clusters that an unplaced workload gets and where copies of it still run: if these are all, it is
     placed again, and nothing changes there.
     """

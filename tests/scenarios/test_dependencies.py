@@ -70,7 +70,7 @@ def test_a_dependency_is_removed_with_its_last_dependent(fleet: Fleet) -> None:
     assert fleet.where(CONF) == []
     assert "status/work.karmada.io/resourcebinding/default/conf-configmap.yaml" not in fleet.files()
     gone = {str(move.key): (dict(move.before), move.reason) for move in run.plan.moves}
-    assert gone["ConfigMap/default/conf"] == ({"second": None}, "no workload depends on it")
+    assert gone["ConfigMap/default/conf"] == ({"second": None}, "no longer attached to a workload")
 
 
 def test_a_secret_is_on_the_output_branch_only_while_a_workload_depends_on_it(fleet: Fleet) -> None:
