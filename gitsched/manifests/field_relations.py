@@ -315,7 +315,7 @@ def _selects(selector: str, labels: str, required: str = "") -> Check:
         is_plain = "matchLabels" not in wanted and "matchExpressions" not in wanted
         matched = wanted if is_plain else wanted.get("matchLabels")
         for name, text in matched.items() if isinstance(matched, dict) else ():
-            if own.get(name) != text:
+            if own.get(name) != text and isinstance(text, str):  # else it is no label: a misspelled matchLabels, or a wrong type
                 shown = f"{name}={own[name]}"[:100] if name in own else f"no label {name[:60]!r}"
                 message = f"the selector has {f'{name}={text}'[:100]}, and the pods of the template have {shown}: give both the same labels"
                 yield (selector, *(() if is_plain else ("matchLabels",)), name), "invalid-field", message

@@ -413,6 +413,11 @@ def test_a_placeholder_stands_where_kustomize_looks_for_no_names(old: str, new: 
     assert [issue.split()[1] for issue in find(DEPLOYMENT.replace(old, new))] == expected
 
 
+def test_a_misspelled_field_of_a_selector_is_no_label_of_pods() -> None:
+    (issue,) = find(DEPLOYMENT.replace("{matchLabels: {app: web}}", "{matchlabels: {app: web}}", 1))
+    assert issue.startswith("7:3 invalid-field the selector is empty")
+
+
 def test_a_patch_need_not_have_what_the_whole_object_has() -> None:
     patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  template:\n    spec:\n      containers: [%s]\n"
     assert find(patch % "{name: web, volumeMounts: [{name: a, mountPath: /a}], livenessProbe: {periodSeconds: 3}}") == []
