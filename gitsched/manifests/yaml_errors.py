@@ -126,9 +126,13 @@ def _find_token(error: Any) -> int:
 
 _NO_COLON = "could not find expected ':'"
 _MESSAGES = {
-    "mapping values are not allowed in this context": "a ':' is not allowed here: check the indentation, quote values with ': '",
-    "did not find expected key": "a key is expected here: check the indentation of this line and of the one before it",
-    _NO_COLON: "this line is neither a 'key: value' nor part of a value: a ':' is missing",
+    "mapping values are not allowed in this context": (
+        "a ':' is not allowed here: check the indentation, write a space after the ':' of each key above, quote values with ': '"
+    ),
+    "did not find expected key": (
+        "a key is expected here: check the indentation of this line and of the one before it, and the quotes above"
+    ),
+    _NO_COLON: "this line is neither a 'key: value', nor part of a value, nor the line '---' between documents: a ':' may be missing",
     "did not find expected '-' indicator": "a list entry '- ' is expected here: check the indentation",
     "found character that cannot start any token": "no value begins like this: indent with spaces, not tabs; quote @, ` and %",
     "found unexpected end of stream": "the file ends inside a quoted text: its closing quote is missing",

@@ -28,6 +28,8 @@ _CORE_TAG = "tag:yaml.org,2002:"
 _UNSUPPORTED_TAGS = frozenset(("binary", "map", "omap", "pairs", "seq", "set", "str", "timestamp", "bool", "float", "int", "null"))
 """Tags of YAML that messages name; any other one may be the text of a password, without quotes."""
 _RESERVED_KEYS = frozenset(RESERVED_SCALARS) | {"<<"}
+_FIRST_KEYS = ("apiVersion", "kind")
+"""With which an object begins."""
 
 
 class Constructor:
@@ -177,7 +179,9 @@ class Constructor:
             for k, _ in node.value
             if k.__class__ is ScalarNode and not is_merge_key(k) and temporary_constructor.construct_key(k) == name
         )
-        self._add_error("duplicate-key", f"duplicate key '{_shorten(name)}': line {self._line_of(first)} has it already", key)
+        starts = name in _FIRST_KEYS and key.start_mark.column == 0
+        hint = "; if another document begins here, write a line '---' before it" if starts else ""
+        self._add_error("duplicate-key", f"duplicate key '{_shorten(name)}': line {self._line_of(first)} has it already{hint}", key)
 
     def _merge_mappings(self, node: Any, members: dict[str, Any], key: Any, value: Any) -> dict[str, Any]:
         """Add the members of the mappings that `<<` refers to. A written key takes precedence wherever `<<` is, an earlier

@@ -126,16 +126,24 @@ def test_other_question_marks_are_read(text: str) -> None:
 
 
 LONG = "k" * 1_025
+NO_COLON_HERE = (
+    "a ':' is not allowed here: check the indentation, write a space after the ':' of each key above, quote values with ': '"
+)
+KEY_EXPECTED = "a key is expected here: check the indentation of this line and of the one before it, and the quotes above"
 SYNTAX = {
-    "a: b: c": (1, 5, "a ':' is not allowed here: check the indentation, quote values with ': '"),
-    f"{LONG}: a": (1, 1026, "a ':' is not allowed here: check the indentation, quote values with ': '"),
-    "'a' 'b': c": (1, 5, "a key is expected here: check the indentation of this line and of the one before it"),
-    "a: 1\n- b": (
-        *(2, 1),
-        "a key is expected here: check the indentation of this line and of the one before it "
-        "(while parsing a block mapping that begins in line 1)",
-    ),
-    "a: 1\nb\nc: 2": (2, 1, "this line is neither a 'key: value' nor part of a value: a ':' is missing"),
+    "a: b: c": (1, 5, NO_COLON_HERE),
+    f"{LONG}: a": (1, 1026, NO_COLON_HERE),
+    "a:b\nc: d": (2, 2, NO_COLON_HERE),
+    "'a' 'b': c": (1, 5, KEY_EXPECTED),
+    "a: 'b\nc: 'd'": (2, 5, f"{KEY_EXPECTED} (while parsing a block mapping that begins in line 1)"),
+    "a: 1\n- b": (2, 1, f"{KEY_EXPECTED} (while parsing a block mapping that begins in line 1)"),
+    **{
+        f"a: 1\n{line}\nc: 2": (
+            *(2, 1),
+            "this line is neither a 'key: value', nor part of a value, nor the line '---' between documents: a ':' may be missing",
+        )
+        for line in ("b", "--", "----")
+    },
     "- a\nb: 1": (
         *(2, 1),
         "a list entry '- ' is expected here: check the indentation (while parsing a block collection that begins in line 1)",

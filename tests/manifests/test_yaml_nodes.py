@@ -155,6 +155,17 @@ def test_duplicate_keys_name_both_lines() -> None:
     assert (problem.line, problem.column, problem.message) == (7, 3, "duplicate key 'a': line 5 has it already")
 
 
+def test_a_document_without_a_separator_before_it_is_reported() -> None:
+    nested = "spec: {ref: {kind: A}}\n"
+    first, *others = read_text(HEAD + nested + HEAD).issues
+    assert (first.line, first.code) == (5, "duplicate-key")
+    assert first.message == (
+        "duplicate key 'apiVersion': line 1 has it already; if another document begins here, write a line '---' before it"
+    )
+    assert read_text(HEAD + nested + "---\n" + HEAD.replace("name: a", "name: b")).issues == ()
+    assert [issue.message.partition("'")[2].partition("'")[0] for issue in others] == ["kind", "metadata"]
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [
