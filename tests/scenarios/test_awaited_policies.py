@@ -1,4 +1,5 @@
-"""A new workload waits for a policy that selects it, has errors and was never valid; findings, explain and status say so."""
+"""A new workload waits for a policy that selects it, has errors and was never valid, also for one that overrides; findings, explain and
+status say so."""
 
 from __future__ import annotations
 
@@ -86,3 +87,81 @@ def test_a_placed_workload_stays_where_it_is_while_its_policy_has_an_error(fleet
     assert "clusters/bru/default/deployment-web.yaml" not in fleet.files()
     assert [one.severity for one in plan.findings if one.code == "wrong-type"] == ["error"]
     assert any("PropagationPolicy.policy.karmada.io/default/new is broken" in one.message for one in plan.findings) is is_named
+
+
+OVERRIDE = """\
+apiVersion: policy.karmada.io/v1alpha1
+kind: %s
+metadata: {name: east%s}
+spec:
+%s  overrideRules:
+    - {targetCluster: {clusterNames: [ash]}, overriders: {%s}}
+"""
+SELECTED = "  resourceSelectors: [{apiVersion: apps/v1, kind: Deployment, name: web}]\n"
+CLUSTER, NAMESPACED = ("ClusterOverridePolicy", ""), ("OverridePolicy", ", namespace: default")
+BROKEN = {
+    "an operator of an image": OVERRIDE % (*CLUSTER, SELECTED, "imageOverrider: [{component: Tag, operator: set, value: v2}]"),
+    "arguments that are a string": OVERRIDE
+    % (*NAMESPACED, SELECTED, "argsOverrider: [{containerName: main, operator: add, value: -v}]"),
+    "a label that is a number": OVERRIDE % (*CLUSTER, SELECTED, "labelsOverrider: [{operator: add, value: {tier: 1}}]"),
+    "a path of a patch that is a list": OVERRIDE % (*NAMESPACED, "", "plaintext: [{operator: replace, path: [spec], value: 5}]"),
+    "all objects of the fleet": OVERRIDE % (*CLUSTER, "", "annotationsOverrider: {operator: add}"),
+}
+LABELED = "labelsOverrider: [{operator: add, value: {tier: east}}]"
+
+
+@pytest.mark.parametrize("broken", BROKEN.values(), ids=BROKEN)
+def test_a_new_workload_waits_for_an_override_policy_that_was_never_valid(fleet: Fleet, broken: str) -> None:
+    start = {"ash.yaml": cluster("ash"), "all.yaml": GENERAL, "old.yaml": deployment("old")}
+    fleet.commit(start)
+    fleet.reconcile()
+    before = fleet.files()["clusters/ash/default/deployment-old.yaml"]
+    fleet.commit({"east.yaml": broken}, hour=1)
+    fleet.reconcile(1)
+    fleet.commit({"web.yaml": deployment("web")}, hour=2)
+    complete = fleet.preview(2, cache=fleet.cache.with_name("empty"), state="off")
+    for plan in (complete.plan, fleet.reconcile(2).plan):
+        assert (plan.state_counts["placed"], plan.state_counts["pending"]) == (1, 1)
+        (finding,) = [finding for finding in plan.findings if finding.code == "override-awaited"]
+        assert str(finding.location) == "east.yaml:1:1"
+        assert finding.message.endswith(": new workloads that it selects wait for it; correct or remove it")
+    assert fleet.files()["clusters/ash/default/deployment-old.yaml"] == before, "a delivered workload stays as it is"
+    found = explain_resource(fleet.settings(2), "deployment", "default", "web")
+    assert "has errors and was never valid" in str(found)
+    kind, scope = CLUSTER if "ClusterOverridePolicy" in broken else NAMESPACED
+    fleet.commit({"east.yaml": OVERRIDE % (kind, scope, SELECTED, LABELED)}, hour=3)
+    plan = fleet.reconcile(3).plan
+    assert plan.state_counts["placed"] == 2
+    assert "tier: east" in fleet.read("clusters/ash/default/deployment-web.yaml")
+
+
+CONFIGURED = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  replicas: 1
+  template:
+    spec:
+      containers: [{name: main, image: example.com/main, envFrom: [{configMapRef: {name: settings}}]}]
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: settings, namespace: default}
+data: {region: none}
+"""
+
+
+def test_what_a_workload_brings_along_waits_for_its_override_policy(fleet: Fleet) -> None:
+    selected = "  resourceSelectors: [{apiVersion: v1, kind: ConfigMap}]\n"
+    broken = OVERRIDE % (*CLUSTER, selected, "plaintext: [{operator: set, path: /data/region, value: east}]")
+    files = {"ash.yaml": cluster("ash"), "all.yaml": f"{GENERAL}  propagateDeps: true\n", "web.yaml": CONFIGURED}
+    fleet.commit({**files, "east.yaml": broken})
+    plan = fleet.reconcile().plan
+    assert [finding.code for finding in plan.findings if finding.code.startswith("override")] == ["override-awaited"]
+    assert {path for path in fleet.files() if path.startswith("clusters/ash/default/")} == {
+        "clusters/ash/default/deployment-web.yaml"
+    }
+    fleet.commit({"east.yaml": broken.replace("operator: set", "operator: replace")}, hour=1)
+    fleet.reconcile(1)
+    assert "region: east" in fleet.read("clusters/ash/default/configmap-settings.yaml")

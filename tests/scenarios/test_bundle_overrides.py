@@ -178,3 +178,14 @@ def test_a_workload_that_sops_encrypted_keeps_its_replicas_in_a_bundle(fleet: Fl
     run = fleet.reconcile()
     assert [finding.code for finding in run.plan.findings if finding.code == "sops-unchanged"] == ["sops-unchanged"]
     assert [fleet.load(PATH.format(name))["spec"]["replicas"] for name in ("one", "two")] == [4, 4]
+
+
+def test_a_new_bundle_waits_for_an_override_policy_of_its_objects_that_was_never_valid(fleet: Fleet) -> None:
+    valid = OVERRIDE % (SELECTOR, IMAGE)
+    fleet.commit({**LAYOUT, "override.yaml": valid.replace("operator: replace", "operator: set")})
+    plan = fleet.reconcile().plan
+    assert [str(one.location) for one in plan.findings if one.code == "override-awaited"] == ["override.yaml:1:1"]
+    assert not [path for path in fleet.files() if path.endswith("deployment-web.yaml")]
+    fleet.commit({"override.yaml": valid}, hour=1)
+    fleet.reconcile(1)
+    assert "mirror.example.com" in fleet.read(PATH.format("two"))

@@ -101,9 +101,8 @@ def _read_policies(snapshot: Snapshot) -> PolicyIndex:
     return PolicyIndex([parse_policy(one, placements) for kind in names.POLICY_KINDS for one in snapshot.documents.get(kind, ())])
 
 
-def _read_broken_policies(snapshot: Snapshot) -> BrokenPolicies | None:
-    broken = snapshot.broken or {}
-    found = [one for key, one in broken.items() if key[:2] in names.POLICY_KINDS and key in snapshot.quarantined]
+def _read_broken_policies(snapshot: Snapshot, kinds: tuple[tuple[str, str], ...]) -> BrokenPolicies | None:
+    found = [one for key, one in snapshot.broken.items() if key[:2] in kinds and key in snapshot.quarantined]
     return BrokenPolicies(found) if found else None
 
 
@@ -125,6 +124,7 @@ class KarmadaState:
         "added_taints",
         "autoscalers",
         "brings_dependencies",
+        "broken_overrides",
         "broken_policies",
         "declared_paths",
         "definitions",
@@ -170,7 +170,8 @@ class KarmadaState:
             or any(policy.spec.get("schedulePriority") for policy in policies)
             or any(key.group == names.POLICY_GROUP for key in snapshot.quarantined)
         )
-        self.broken_policies = _read_broken_policies(snapshot)
+        self.broken_policies = _read_broken_policies(snapshot, names.POLICY_KINDS)
+        self.broken_overrides = _read_broken_policies(snapshot, OVERRIDE_KINDS)
         self.has_followers: bool = (
             _has_followers(snapshot, [policy.document for policy in policies]) if before is None else before.has_followers
         )

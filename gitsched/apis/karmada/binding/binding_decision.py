@@ -16,6 +16,7 @@ from gitsched.apis.karmada.binding.resource_binding import (
 from gitsched.apis.karmada.binding.scheduling_pass import list_previous_targets, run_pass
 from gitsched.apis.karmada.binding.unscheduled_outcomes import (
     decide_attached,
+    find_broken_override,
     keep_if_overrides_fail,
     keep_previous,
     wait_for_policy,
@@ -44,11 +45,11 @@ def decide_binding(
 ) -> Outcome | None:
     """Decide the binding of a workload with the policy that selects it; None without a policy and without dependents."""
     policy, claim = state.find_policy(template, record)
-    if policy is None:
-        return _decide_unselected(state, template, claim, record, attachment)
-    missing = _find_missing(state, policy, template)
+    missing = _find_missing(state, policy, template, record, attachment)
     if missing is not None:
         return wait_for_prerequisite(state, template, policy, attachment, missing)
+    if policy is None:
+        return _decide_unselected(state, template, claim, record, attachment)
     passes = run_passes(state, dependencies, template, policy, record, attachment)
     before = list_previous_targets(passes[0].previous.clusters, record)
     snapshot, needs_holds = state.snapshot, state.snapshot.load_holds is not None and not state.snapshot.fixed
@@ -82,9 +83,15 @@ def decide_binding(
     return outcome if passes[-1].request.preferred is None else _report_preference(state, template, outcome, passes[-1])
 
 
-def _find_missing(state: KarmadaState, policy: PropagationPolicy, template: Document) -> MissingPrerequisite | None:
-    """Return what must be there before a policy applies to a workload, and is not."""
+def _find_missing(
+    state: KarmadaState, policy: PropagationPolicy | None, template: Document, record: Body | None, attachment: Attachment | None
+) -> MissingPrerequisite | None:
+    """Return what must be there before a policy applies to a workload, or before it is delivered for others, and is not."""
     missing: MissingPrerequisite | None = None
+    if state.broken_overrides is not None and (policy is not None or attachment is not None):
+        missing = find_broken_override(state, template, record)
+    if policy is None or missing is not None:
+        return missing
     if policy.has_prerequisites:
         missing = find_missing_prerequisite(policy, template, state.overrides, state.snapshot.templates)
     if missing is None and state.interpreted_kinds:

@@ -30,6 +30,7 @@ from gitsched.apis.karmada.state import KarmadaState
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.finding import Finding, format_names, locate_document
 from gitsched.model.scheduling import Outcome
+from gitsched.model.variants import BUNDLE_KIND
 
 
 def decide_attached(state: KarmadaState, template: Document, attachment: Attachment, record: Body | None) -> Outcome:
@@ -57,15 +58,32 @@ def decide_attached(state: KarmadaState, template: Document, attachment: Attachm
 def wait_for_prerequisite(
     state: KarmadaState,
     template: Document,
-    policy: PropagationPolicy,
+    policy: PropagationPolicy | None,
     attachment: Attachment | None,
     missing: MissingPrerequisite,
 ) -> Outcome:
-    """Keep the previous decision while the policy waits for a prerequisite; a new workload stays unplaced."""
-    kept = keep_previous(state, template, attachment, missing.reason)
+    """Keep the previous decision while a prerequisite is missing; a new workload, or one that others need, stays unplaced."""
+    kept = keep_previous(state, template, None if missing.holds_attached else attachment, missing.reason)
     if kept is not None:
         return kept._replace(findings=(missing.finding, *kept.findings))
-    return _wait(state, template, policy.key, missing.reason, missing.finding)
+    return _wait(state, template, policy.key if policy is not None else None, missing.reason, missing.finding)
+
+
+def find_broken_override(state: KarmadaState, template: Document, record: Body | None) -> MissingPrerequisite | None:
+    """Return the override policy that would change a workload without clusters, has errors and was never valid; None if there is none."""
+    if state.broken_overrides is None or (record is not None and list_previous_targets(read_previous(record).clusters, record)):
+        return None
+    variants = state.snapshot.variants.get(template.key)
+    objects = [one for variant in variants.variants for one in variant.objects] if variants is not None else []
+    if template.key[:2] != BUNDLE_KIND:
+        objects = [template, *(one for one in objects if one.key == template.key)]
+    policy = state.broken_overrides.find_override(objects)
+    if policy is None:
+        return None
+    reason = f"{policy.key.title} has errors and was never valid"
+    message = f"{reason}: new workloads that it selects wait for it; correct or remove it"
+    finding = Finding("warning", "override-awaited", message, policy.location, policy.key.resource)
+    return MissingPrerequisite(f"its override policy {reason}", finding, holds_attached=True)
 
 
 def wait_for_policy(state: KarmadaState, template: Document, policy: Key) -> Outcome:
@@ -75,12 +93,12 @@ def wait_for_policy(state: KarmadaState, template: Document, policy: Key) -> Out
     return _wait(state, template, policy, f"its policy {policy.title} has errors and was never valid", finding)
 
 
-def _wait(state: KarmadaState, template: Document, policy: Key, reason: str, finding: Finding) -> Outcome:
+def _wait(state: KarmadaState, template: Document, policy: Key | None, reason: str, finding: Finding) -> Outcome:
     return Outcome(
         key=template.key,
         api=names.API_NAME,
         state="pending",
-        policy=policy.title,
+        policy=policy.title if policy is not None else "",
         group="",
         targets=(),
         replicas=state.read_requirements(template).replicas,

@@ -96,7 +96,7 @@ def _can_continue(before: KarmadaState, snapshot: Snapshot, changes: SnapshotCha
     """Return whether nothing has changed that concerns all workloads or a time at which workloads are scheduled again."""
     return (
         is_plain(snapshot)
-        and before.broken_policies is None
+        and before.broken_policies is before.broken_overrides is None
         and before.has_settings_of(snapshot.config)
         and not (snapshot.part_kinds and _REBALANCER in snapshot.documents)
         and not (before.settings.gates.quota and any(map(_limits_more, changes.api_documents.items())))

@@ -144,10 +144,12 @@ def read_priority_value(name: str, templates: Mapping[Key, Document]) -> int | N
 
 
 class MissingPrerequisite(NamedTuple):
-    """What a policy waits for: `reason` is for the workload, `finding` for the policy."""
+    """What a policy waits for: `reason` is for the workload, `finding` for the policy. One that `holds_attached` also holds back what other
+    workloads need."""
 
     reason: str
     finding: Finding
+    holds_attached: bool = False
 
 
 def find_missing_prerequisite(
