@@ -346,6 +346,7 @@ def test_explain_says_when_a_decision_is_not_applied(run: Any) -> None:
 # Policies that change nothing
 
 
+PLAIN = "plaintext: [{path: /spec/replicas, operator: replace, value: 4}]"
 NOWHERE = "OverridePolicy/shop/o changes nothing: Deployment.apps/shop/web is in a, which its targetCluster does not match"
 
 
@@ -367,6 +368,26 @@ def test_a_policy_that_names_a_workload_which_is_elsewhere_is_a_note(run: Any, s
     found = run(files(override("o", target=target, selector=selector), propagation=there)).outcome("web").findings
     assert [(one.severity, one.message) for one in found if one.code == "override-unused"] == (
         [("info", message)] if message else []
+    )
+
+
+@each_row(
+    ("selector", "overriders", "message"),
+    [
+        (", name: web", "argsOverrider: [{containerName: wbe, operator: add, value: [x]}]", "has no container wbe; it has web"),
+        (", name: web", "commandOverrider: [{containerName: web, operator: add, value: [x]}]", ""),
+        ("", "argsOverrider: [{containerName: wbe, operator: add, value: [x]}]", ""),
+        # It may name a container that another overrider adds.
+        (", name: web", f"argsOverrider: [{{containerName: wbe, operator: add, value: [x]}}], {PLAIN}", ""),
+    ],
+)
+def test_a_container_that_the_named_workload_does_not_have_is_a_note(
+    run: Any, selector: str, overriders: str, message: str
+) -> None:
+    found = run(files(override("o", overriders, selector=selector))).outcome("web").findings
+    expected = f"an overrider of OverridePolicy/shop/o changes nothing: Deployment.apps/shop/web {message}"
+    assert [(one.severity, one.message) for one in found if one.code == "override-unused"] == (
+        [("info", expected)] if message else []
     )
 
 

@@ -22,7 +22,7 @@ from gitsched.apis.karmada.overrides.combined_rules import (
     find_overrider,
     list_effective,
 )
-from gitsched.apis.karmada.overrides.overriders import list_overriders
+from gitsched.apis.karmada.overrides.overriders import list_containers, list_entries, list_overriders
 from gitsched.apis.karmada.policy.propagation_policy import (
     BY_KIND,
     BY_LABELS,
@@ -237,16 +237,18 @@ class OverrideIndex:
         return tuple(_describe_applied(document, *applied.get(document.key, ({}, {}))) for document in documents)
 
     def find_unused(self, template: Document, targets: Iterable[TargetCluster]) -> Iterator[Finding]:
-        """Yield a note for each policy that names a workload and applies to none of the clusters that it is in."""
+        """Yield a note for each policy that names a workload and applies to none of the clusters that it is in, or to containers that
+        the workload does not have."""
         clusters = sorted(target.cluster for target in targets if not target.evicting)
         matched = self._match_policies(template) if clusters else []
+        every: list[OverrideRule] = []
         for numbers, rules in zip(matched, self._plan_rules(matched), strict=True):
-            found = [rules[cluster] for cluster in clusters if cluster in rules]
-            applied = {rule.policy.key for one in dict.fromkeys(found) if one is not None for rule in one.rules}
-            unused = (self.policies[number] for number in numbers if self.policies[number].key not in applied)
-            for policy in unused if None not in found else ():
-                if any(selector.name == template.key.name for selector in policy.selectors):
-                    yield _make_unused_finding(policy, template, clusters)
+            found = dict.fromkeys(rules[cluster] for cluster in clusters if cluster in rules)
+            applied = [rule for one in found if one is not None for rule in one.rules]
+            every += applied
+            for policy in map(self.policies.__getitem__, numbers if None not in found else ()):
+                own = [rule for rule in applied if rule.policy.key == policy.key]
+                yield from _find_unused_overriders(policy, template, clusters, own, every)
 
     def _match_policies(self, template: Document) -> list[PolicyNumbers]:
         """Return the policies that select a workload, in the order in which they are applied: one entry for each scope and specificity."""
@@ -352,6 +354,36 @@ def _make_unused_finding(policy: OverridePolicy, template: Document, clusters: S
     message = f"{policy.key.title} changes nothing: {where}, which its targetCluster does not match"
     field = locate_field(policy.document.origin, policy.rules[0].pointer)
     return Finding("info", OVERRIDE_UNUSED, message, locate_document(policy.document), policy.key.resource, field)
+
+
+def _find_unused_overriders(
+    policy: OverridePolicy,
+    template: Document,
+    clusters: Sequence[str],
+    own: Iterable[OverrideRule],
+    applied: Iterable[OverrideRule],
+) -> Iterator[Finding]:
+    """Yield a note if a policy that names a workload has none of its `own` rules in its clusters, or one for each container that the
+    workload, the only one of the policy, does not have. A plaintext overrider of what is `applied` so far may add containers."""
+    if all(selector.name != template.key.name for selector in policy.selectors):
+        return
+    if not own:
+        yield _make_unused_finding(policy, template, clusters)
+    if len(policy.selectors) == 1 and not any(rule.overriders.get("plaintext") for rule in applied):
+        yield from _find_missing_containers({rule.pointer: rule for rule in own}.values(), template)
+
+
+def _find_missing_containers(rules: Iterable[OverrideRule], template: Document) -> Iterator[Finding]:
+    """Yield a note for each overrider of a container that a workload does not have."""
+    names = list_containers(template.body)
+    for rule in rules:
+        for name, index, entry in list_entries(rule.overriders):
+            wanted, policy = entry.get("containerName"), rule.policy
+            if wanted is not None and wanted not in names:
+                there = f"it has {format_names(names)}" if names else "it has none that overriders change"
+                message = f"an overrider of {policy.key.title} changes nothing: {template.key} has no container {wanted}; {there}"
+                field = locate_field(policy.origin, (*rule.pointer, name, index, "containerName"))
+                yield Finding("info", OVERRIDE_UNUSED, message, locate_document(policy), policy.key.resource, field)
 
 
 def _describe_applied(document: Document, clusters: Iterable[str], changes: Mapping[str, bool]) -> AppliedOverride:

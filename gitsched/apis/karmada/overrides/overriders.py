@@ -8,7 +8,7 @@ from typing import Any
 
 from gitsched.apis.karmada.interpreter import POD_TEMPLATE_SPEC
 from gitsched.apis.karmada.overrides.json_patch import InapplicablePatch, PatchedObject, parse_pointer
-from gitsched.model.document import Body
+from gitsched.model.document import Body, get_field, list_objects
 from gitsched.named_tuples import NamedTuple
 
 _MAX_ARGUMENTS = 10_000
@@ -45,6 +45,12 @@ def list_entries(overriders: Body) -> list[tuple[str, int, Body]]:
 def list_overriders(overriders: Body) -> tuple[str, ...]:
     """Return the names of the overriders that a rule uses, in the order in which they are applied."""
     return tuple(name for name in _OVERRIDERS if overriders.get(name))
+
+
+def list_containers(body: Body) -> tuple[str, ...]:
+    """Return the names of the containers whose command and args overriders can change."""
+    path = _POD_SPEC_PATHS.get(str(body.get("kind")))
+    return () if path is None else tuple(str(one.get("name")) for one in list_objects(get_field(body, *path, "containers")))
 
 
 def check_identity(patched: PatchedObject) -> None:
