@@ -47,6 +47,11 @@ class RawDocument(NamedTuple):
         """Group, kind, namespace as written, and name."""
         return self[4:]
 
+    @property
+    def path(self) -> str:
+        """The path of the file that has the document; "" for one that no file has."""
+        return self.origin.path if self.origin is not None else ""
+
 
 def make_raw_document(body: Body, origin: Origin | None = None, broken: bool = False) -> RawDocument:
     """Return a document with the fields that identify it."""

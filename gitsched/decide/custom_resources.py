@@ -52,7 +52,7 @@ def check_custom_resources(documents: Iterable[RawDocument], reserved: frozenset
         custom = kinds.get(kind)
         if custom is None or document.broken:
             continue
-        paths |= {path for path in (_get_path(document), _get_path(definitions[kind])) if path}
+        paths |= {path for path in (document.path, definitions[kind].path) if path}
         for issue in custom.find_issues(document.api_version.rpartition("/")[2], document.body):
             if len(findings) < MAX_FINDINGS:
                 findings.append(_make_finding(document, issue._replace(severity=severity)))
@@ -68,10 +68,6 @@ def check_custom_resources(documents: Iterable[RawDocument], reserved: frozenset
 def _describe_place(definition: RawDocument) -> str:
     origin = definition.origin
     return f"{origin.path}:{origin.line}" if origin is not None else definition.name
-
-
-def _get_path(document: RawDocument) -> str:
-    return document.origin.path if document.origin is not None else ""
 
 
 def _make_finding(document: RawDocument, issue: Issue) -> Finding:

@@ -106,6 +106,11 @@ class Document(NamedTuple):
     body: Body
     origin: Origin | None = None
 
+    @property
+    def path(self) -> str:
+        """The path of the file that has the document; "" for one that no file has."""
+        return self.origin.path if self.origin is not None else ""
+
 
 @lru_cache(maxsize=1024)
 def parse_api_group(api_version: str) -> str:

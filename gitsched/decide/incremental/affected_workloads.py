@@ -90,7 +90,8 @@ def decide_affected(
     if any(key[:2] in totals.source.guessed_kinds for key in removed):
         raise NeedsCompletePlan(_SCOPE)
     unstable -= {*removed, *gone}
-    if _have_taken_paths(outcomes, rows):
+    new = {key for key, outcome in outcomes.items() if outcome.manifests is None and rows.read_workload(key) is None}
+    if have_taken_paths(new, rows.template_index):
         raise NeedsCompletePlan(TAKEN_PATH)
     changes = IncrementalChanges(totals, rows, diff, snapshot, continued, documents, {}, outcomes, removed, frozenset(unstable))
     shared: IncrementalChanges | None = changes
@@ -179,17 +180,13 @@ def _list_ending(totals: Totals, rows: PlanRows, snapshot: Snapshot) -> Iterable
                 yield copy.workload
 
 
-def _have_taken_paths(outcomes: Mapping[Key, Outcome], rows: PlanRows) -> bool:
-    """Return whether a new workload has the path of another one, or that of the stub."""
-    new = {key for key, outcome in outcomes.items() if outcome.manifests is None and rows.read_workload(key) is None}
+def have_taken_paths(new: Collection[Key], known: Iterable[Key]) -> bool:
+    """Return whether a new object has the path of another one, whose kind differs only in case, or that of the stub."""
     if not new:
         return False
-    paths = {relative_path(key): key for key in new}
-    if len(paths) < len(new) or STUB_MANIFEST_PATH in paths:
-        return True
-    names = {(key.namespace, key.name) for key in new}
-    similar = (key for key, _ in rows.template_index.items() if (key.namespace, key.name) in names and key not in new)
-    return any(relative_path(key) in paths for key in similar)
+    paths, names = {relative_path(key) for key in new}, {(key.namespace, key.name) for key in new}
+    similar = (key for key in known if (key.namespace, key.name) in names and key not in new)
+    return len(paths) < len(new) or STUB_MANIFEST_PATH in paths or any(relative_path(key) in paths for key in similar)
 
 
 def _may_leave_data(removed: Mapping[Key, WorkloadRow], documents: Mapping[Key, Document], snapshot: Snapshot) -> bool:

@@ -192,7 +192,7 @@ def _share_paths(changes: IncrementalChanges, copies: Iterable[RetainedCopy]) ->
     if not foreign:
         return False
     names = {(key.namespace, key.name) for key in foreign.values()}
-    keys = (*(key for key, _ in changes.rows.template_index.items()), *changes.documents)
+    keys = (*changes.rows.template_index, *changes.documents)
     return any((key.namespace, key.name) in names and foreign.get(relative_path(key), key) != key for key in keys)
 
 
@@ -202,11 +202,9 @@ def _list_companion_templates(
     """Return companions and workloads, with all companions through which the former may belong to the latter."""
     keys = {*companions, *workloads}
     namespaces = {key.namespace for key in companions}
-    indexed = (key for key, _ in changes.rows.template_index.items())
     has_far = has_far_companions(changes.rows.relations.database)
-    keys |= {
-        key for key in (*indexed, *changes.templates) if key[:2] in COMPANION_KINDS and (has_far or key.namespace in namespaces)
-    }
+    known = (*changes.rows.template_index, *changes.templates)
+    keys |= {key for key in known if key[:2] in COMPANION_KINDS and (has_far or key.namespace in namespaces)}
     templates = changes.snapshot.templates
     return {key: templates[key] for key in sorted(keys) if key in templates}
 

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from gitsched.apis.gitsched.tenancy import PLATFORM, list_plain
 from gitsched.apis.gitsched.tenant import TenantLimits
 from gitsched.apis.topology import list_cluster_kinds
+from gitsched.decide.incremental.affected_workloads import have_taken_paths
 from gitsched.decide.incremental.changed_namespaces import NAMESPACE
-from gitsched.decide.incremental.continued_views import find_document_owner
+from gitsched.decide.incremental.continued_views import find_document_owner, list_former_documents
 from gitsched.decide.plan_totals import list_plan_findings
 from gitsched.decide.registry import policy_apis
 from gitsched.decide.tenants.tenant_admission import check_object, is_about_one_document
@@ -21,14 +22,13 @@ from gitsched.model.changes import RENAMED_FROM
 from gitsched.model.document import Document, Key, is_namespaced, parse_api_group, read_annotations
 from gitsched.model.errors import NeedsCompletePlan
 from gitsched.model.tenants import TENANT_CHANGED, TENANT_KIND
-from gitsched.render.output_files import escape_segment, relative_path
+from gitsched.render.output_files import escape_segment
 
 if TYPE_CHECKING:
     from gitsched.apis.capabilities import DocumentPair
     from gitsched.apis.gitsched.config import Config
     from gitsched.apis.gitsched.tenancy import Tenancy
     from gitsched.apis.gitsched.tenant import Tenant
-    from gitsched.apis.policy_api import GroupKind
     from gitsched.apis.snapshot import Snapshot
     from gitsched.decide.decisions import DecisionSet
     from gitsched.decide.incremental.changed_documents import ChangedTenants, SourceDiff
@@ -140,7 +140,7 @@ def may_continue_tenants(totals: Totals, rows: PlanRows, diff: SourceDiff, snaps
     came = {key for key, (before, _) in pairs.items() if before is None}
     gone = {key for key, (_, after) in pairs.items() if after is None}
     return (
-        not _have_taken_paths(came, rows)
+        not have_taken_paths(came, rows.template_index)
         and _keep_owners(gone, pairs, rows, tenancy)
         and _keep_clusters(diff, totals, snapshot, tenancy)
     )
@@ -173,16 +173,6 @@ def _has_known_scope(key: Key, config: Config) -> bool:
     return is_namespaced(*kind) is not None or is_namespaced_by_table(*kind) is not None or kind in declared
 
 
-def _have_taken_paths(came: set[Key], rows: PlanRows) -> bool:
-    """Return whether a new document has the path of another one, which another owner may define."""
-    if not came:
-        return False
-    paths = {relative_path(key) for key in came}
-    names = {(key.namespace, key.name) for key in came}
-    known = (key for key, _ in rows.template_index.items() if (key.namespace, key.name) in names and key not in came)
-    return len(paths) < len(came) or any(relative_path(key) in paths for key in known)
-
-
 def _keep_owners(gone: set[Key], pairs: Mapping[Key, DocumentPair], rows: PlanRows, tenancy: Tenancy) -> bool:
     """Return whether each tenant of which a document goes has templates left."""
     losing = {tenancy.find_owner(key) for key in gone} - {PLATFORM}
@@ -201,7 +191,7 @@ def _keep_clusters(diff: SourceDiff, totals: Totals, snapshot: Snapshot, tenancy
     if not any(key[:2] in kinds for key in diff.api_documents):
         return True
     after = TenantClusters(snapshot.documents, tenancy)
-    before = TenantClusters(_list_former(diff, snapshot, kinds), tenancy)
+    before = TenantClusters(list_former_documents(kinds, snapshot.documents, diff.api_documents), tenancy)
     same = before.platform.keys() & after.platform.keys()
     changed = [name for name in same if before.platform[name] != after.platform[name]]
     for owner in totals.owners:
@@ -209,16 +199,6 @@ def _keep_clusters(diff: SourceDiff, totals: Totals, snapshot: Snapshot, tenancy
             return False
     # The Tenants do not know the labels of a cluster that retires.
     return before.platform.keys() <= after.platform.keys()
-
-
-def _list_former(diff: SourceDiff, snapshot: Snapshot, kinds: frozenset[GroupKind]) -> Mapping[GroupKind, tuple[Document, ...]]:
-    """Return the documents of clusters before the changes."""
-    former: dict[GroupKind, tuple[Document, ...]] = {}
-    for kind in kinds:
-        kept = (document for document in snapshot.documents.get(kind, ()) if document.key not in diff.api_documents)
-        replaced = (before for key, (before, _) in diff.api_documents.items() if key[:2] == kind and before is not None)
-        former[kind] = (*kept, *replaced)
-    return former
 
 
 def measure_changes(changes: IncrementalChanges) -> Mapping[Key, Amounts]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from functools import cached_property
 from typing import cast
 
@@ -68,6 +68,18 @@ def find_document_owner(paths: TenantPaths, document: Document) -> str:
     return paths.find_owner(document.origin.path) if document.origin is not None else PLATFORM
 
 
+def list_former_documents(
+    kinds: Iterable[GroupKind], documents: Mapping[GroupKind, tuple[Document, ...]], changed: Mapping[Key, DocumentPair]
+) -> dict[GroupKind, tuple[Document, ...]]:
+    """Return the documents of some kinds before the changes."""
+    former: dict[GroupKind, tuple[Document, ...]] = {}
+    for kind in kinds:
+        kept = (document for document in documents.get(kind, ()) if document.key not in changed)
+        replaced = (before for key, (before, _) in changed.items() if key[:2] == kind and before is not None)
+        former[kind] = (*kept, *replaced)
+    return former
+
+
 class ContinuedViews(TenantViews):
     """The snapshots of the owners of a source. No document is read before an engine asks for it."""
 
@@ -123,12 +135,7 @@ class DividedChanges:
     @cached_property
     def _clusters_before(self) -> TenantClusters:
         """The clusters before the changes."""
-        kinds, changed, documents = self._views.cluster_kinds, self._changes.api_documents, self._views.documents
-        before: dict[GroupKind, tuple[Document, ...]] = {}
-        for kind in kinds:
-            kept = (document for document in documents.get(kind, ()) if document.key not in changed)
-            former = (document for key, (document, _) in changed.items() if key[:2] == kind and document is not None)
-            before[kind] = (*kept, *former)
+        before = list_former_documents(self._views.cluster_kinds, self._views.documents, self._changes.api_documents)
         return TenantClusters(before, self._changes.former_tenancy or self._tenancy)
 
     @cached_property

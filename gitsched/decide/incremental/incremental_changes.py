@@ -58,11 +58,6 @@ class IncrementalChanges(NamedTuple):
         return self.diff.templates
 
     @property
-    def came_or_went(self) -> frozenset[Key]:
-        """The templates that were added or removed."""
-        return self.diff.came_or_went
-
-    @property
     def restored(self) -> frozenset[Key]:
         """The workloads that are placed although the source does not have them, because the guard withholds their removal."""
         return frozenset(move.key for move in self.withheld.moves if move.key not in self.snapshot.templates)

@@ -169,9 +169,8 @@ class PartOwners:
 
     def _describe_build(self, part: KustomizedDocument) -> PartOwner:
         raw = part.document
-        path = raw.origin.path if raw.origin is not None else ""
         location = locate_origin(raw.origin) if raw.origin is not None else None
-        built = self._built.get((path, raw.kind), [])
+        built = self._built.get((raw.path, raw.kind), [])
         built = [one for one in built if one.origin and raw.origin and one.origin.line == raw.origin.line] or built
         document = next((entry for entry in built if raw.name in entry.key.name), built[0] if built else None)
         if document is None or document.origin is None:

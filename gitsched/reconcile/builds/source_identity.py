@@ -146,7 +146,7 @@ def read_artifact(
 ) -> Artifact:
     """Return the files that an ArtifactGenerator copies into an artifact. `list_roots` returns the directories of the commit that an
     artifact may be of, given a path in it and the file that names it. Source: fluxcd/source-watcher."""
-    namespace, file = generator.namespace, generator.origin.path if generator.origin is not None else ""
+    namespace, file = generator.namespace, generator.path
     spec = as_object(generator.body.get("spec"))
     own = {
         f"@{source.get('alias')}": str(source.get("kind"))

@@ -182,7 +182,7 @@ class ToolPathReader:
     def _read_flux(self, document: RawDocument) -> Iterator[ReconciledPath]:
         source = flux.read_source(document.body)
         directory, tree, origins = flux.read_path(document.body), self._commit, dict[str, str]()
-        file = document.origin.path if document.origin is not None else ""
+        file = document.path
         roots = self._list_roots(directory, file) if source[0] in ARTIFACT_KINDS else ["."]
         if source[0] == _ARTIFACT:
             generator = self._identity.find_generator(*source[1:], file)
@@ -301,7 +301,7 @@ class ToolPathReader:
 
     def _is_own_source(self, document: RawDocument, source: ObjectName, directory: str, root: str) -> bool:
         """Return whether the source of a Flux Kustomization is this repository, of which it has the files below `root`."""
-        file = document.origin.path if document.origin is not None else ""
+        file = document.path
         path = posixpath.normpath(posixpath.join(root, directory))
         return self._identity.is_flux_source(source, path, self._commit, file) or self._had_directory(
             "Flux Kustomization", document, directory, partial(flux.list_directories, source=source)
@@ -331,7 +331,7 @@ class ToolPathReader:
     def _make_flux_recipe(self, document: RawDocument, artifact: bool, commit: CommitFiles) -> PathRecipe:
         reference = as_object(get_field(document.body, "spec", "sourceRef"))
         namespace = str(reference.get("namespace") or document.namespace or "default")
-        file = document.origin.path if document.origin is not None else ""
+        file = document.path
         name = str(reference.get("kind") or "GitRepository"), namespace, str(reference.get("name") or "")
         source = self._identity.find_source(name, file)
         key = artifact, get_text(source.body, "spec", "ignore") if source is not None else ""

@@ -19,7 +19,7 @@ def list_unbuilt(replaced: Iterable[KustomizedDocument], built: BuiltRoots, bund
     if not (unplaced or built.unbuilt or bundles.unbuilt):
         return
     for part in replaced:
-        path = part.document.origin.path if part.document.origin is not None else ""
+        path = part.document.path
         failing = tuple(key for key in part.bundles if key in bundles.unbuilt)
         names = [f"kustomization {root}" for root in built.unbuilt.get(path, ())]
         if path in unplaced:

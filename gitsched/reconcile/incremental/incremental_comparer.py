@@ -212,11 +212,7 @@ def _compare_inputs(
 def _differ_in_paths(before: Documents, after: Documents, read: Callable[[str], str] = lambda path: path) -> bool:
     """Return whether a document is in another file, so that the order of documents may differ, or whether what is to `read` of its path
     differs."""
-    return any(read(_find_path(before[key])) != read(_find_path(after[key])) for key in before.keys() & after.keys())
-
-
-def _find_path(document: Document) -> str:
-    return document.origin.path if document.origin is not None else ""
+    return any(read(before[key].path) != read(after[key].path) for key in before.keys() & after.keys())
 
 
 def _name_policies(context: RunContext, planned: PlannedCommit) -> PolicyNames:

@@ -67,7 +67,7 @@ def _list_of_decisions(
     context: RunContext, fetched: Fetched, earlier: Commit, changed: Container[str], decisions: DecisionSet
 ) -> Iterator[UnplacedObject]:
     templates = decisions.catalog.templates
-    found = [one for key in decisions.list_unclaimed() if _find_path(one := templates[key]) in changed]
+    found = [one for key in decisions.list_unclaimed() if (one := templates[key]).path in changed]
     if found:
         new = _omit_known(context, fetched, earlier, found)
         yield from list_unselected(new, {one.key for one in new}, decisions.engines)
@@ -78,7 +78,3 @@ def _omit_known(context: RunContext, fetched: Fetched, earlier: Commit, document
     before = read_source_at(context, fetched, earlier)
     known = build_catalog(before.documents, before.config.kinds, reserved_groups).templates
     return omit_built((one for one in documents if one.key not in known), before.variants)
-
-
-def _find_path(document: Document) -> str:
-    return document.origin.path if document.origin is not None else ""

@@ -143,7 +143,7 @@ class _TenantReading:
         self.findings: list[Finding] = []
 
     def add(self, document: RawDocument, tenant: Tenant) -> None:
-        path = document.origin.path if document.origin is not None else ""
+        path = document.path
         outer = self._paths.find(path, other_than=tenant.name)
         if outer is not None or self._known_paths.find(path) is not None:
             if outer is not None or tenant not in self._known:
