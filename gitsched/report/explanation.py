@@ -42,6 +42,7 @@ def write_explanation(value: Explanation, width: int, paint: Paint | None = None
         text.add("Policy", [value.policy, *_list_rejected(value)])
         text.add("Last rescheduled", [value.rescheduled])
         _add_candidates(text, value)
+        text.add("Selection", value.selection)
         text.add("Result", [f"runs on {_format_share(share)}" for share in value.result])
         _add_delivery(text, value)
         text.add("Would be selected if", list_counterfactuals(value))

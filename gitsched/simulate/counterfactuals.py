@@ -4,7 +4,7 @@ cluster."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from datetime import timedelta
 
 from gitsched.apis.capabilities import ChangeProposal, ChangeProposing
@@ -75,7 +75,10 @@ def _find_counterfactual(baseline: Baseline, template: Document, cluster: str, w
             found = Counterfactual(cluster, tuple(changes), sufficient=True, replicas=shares[cluster])
             found = _try_without_added(later, catalog, template.key, edited, found, waiting) if len(edited) > 1 else found
             return found._replace(changes=_restore_origins([*found.changes], edited, baseline.decisions.catalog))
-    return Counterfactual(cluster, _restore_origins(changes, edited, baseline.decisions.catalog))
+    # A document that is added, as a request to schedule again, is no obstacle, and did not suffice.
+    known_keys = _list_known(baseline.decisions.catalog)
+    obstacles = [change for number, change in enumerate(changes) if number >= len(edited) or edited[number] in known_keys]
+    return Counterfactual(cluster, _restore_origins(obstacles, edited, baseline.decisions.catalog))
 
 
 def _drop_earlier(changes: list[ProposedChange], edited: list[Key], edit: ChangeProposal) -> None:
@@ -97,8 +100,7 @@ def _try_without_added(
 ) -> Counterfactual:
     """Return the changes without the document that they add, if the others suffice: a request to schedule again is needed only where
     nothing else does that."""
-    before = baseline.decisions.catalog
-    known = before.api_documents_by_key.keys() | before.templates.keys()
+    known = _list_known(baseline.decisions.catalog)
     added = next((index for index, one in enumerate(edited) if one not in known), None)
     if added is None:
         return found
@@ -110,6 +112,10 @@ def _try_without_added(
         changes=(*found.changes[:added], *found.changes[added + 1 :]),
         replicas=shares[found.cluster],
     )
+
+
+def _list_known(catalog: Catalog) -> Set[Key]:
+    return catalog.api_documents_by_key.keys() | catalog.templates.keys()
 
 
 def _restore_origins(changes: list[ProposedChange], edited: list[Key], catalog: Catalog) -> tuple[ProposedChange, ...]:

@@ -362,6 +362,19 @@ def test_markdown_has_the_content_of_the_text(shop: Fleet, explain: Explain) -> 
     assert "**Would be selected if**\n\n- e1: clusterNames named it (policies/pay.yaml:9)" in result
 
 
+def test_a_rebalance_that_does_not_move_a_workload_is_not_proposed(fleet: Fleet, explain: Explain) -> None:
+    """The one cluster that maxGroups allows is the one that has the workload: Karmada scores it higher, also when it reschedules."""
+    one = "{replicaSchedulingType: Divided, replicaDivisionPreference: Aggregated}"
+    fleet.commit({POLICY: divide("cart", EVERY, one) + SPREAD.format(1), "cart.yaml": deployment("cart"), "w1.yaml": cluster("w1")})
+    fleet.reconcile()
+    fleet.commit({"w3.yaml": cluster("w3")}, hour=0.5)
+    fleet.reconcile(0.5)
+    text = explain("deploy/cart", "--why-not", "w3")
+    assert "w3: no such change found" in text
+    assert "Spread over 1 to 1 clusters: w1\n" in text
+    assert "maxGroups of clusters leaves out w3\n" in text
+
+
 def test_a_workload_of_a_later_group_needs_a_rebalance_to_return(fleet: Fleet, explain: Explain) -> None:
     """The first group fits again; Karmada schedules only the group in use and later ones."""
     tainted = cluster("w1").replace("spec:\n", "spec:\n  taints:\n  - {key: power, effect: NoExecute}\n")

@@ -237,6 +237,15 @@ def test_a_workload_that_is_not_rescheduled_shows_its_clusters(run: Any) -> None
     assert explanation.result == (ReplicaShare("m1", None, 3), ReplicaShare("m3", None, 2))
 
 
+def test_a_workload_that_no_cluster_had_is_not_called_rescheduled_for_its_replicas(run: Any) -> None:
+    placement = "placement: {{clusterAffinity: {{clusterNames: [{}]}}, replicaScheduling: {{replicaSchedulingType: Divided}}}}"
+    nowhere = run(files(_policy("alpha", placement.format("m1")), fleet=FIRE))
+    assert nowhere.explain("web").result == ()
+    explanation = run(files(_policy("alpha", placement.format("m1")), fleet=CALM), after=nowhere).explain("web")
+    assert explanation.trigger == "Scheduled because no cluster has it."
+    assert [share.cluster for share in explanation.result] == ["m1"]
+
+
 def test_an_eviction_is_listed_with_the_trigger(run: Any) -> None:
     first = run(files(_policy("alpha", "priority: 0")))
     hot = FLEET.replace("{name: m1, labels: {tier: gold}}", "{name: m1}\nspec: {taints: [{key: fire, effect: NoExecute}]}")

@@ -371,10 +371,16 @@ def _describe_taint_origin(state: KarmadaState, request: Request, cluster: str) 
 def _explain_division(
     fleet: Fleet, request: Request, group: AffinityGroup, decisive: SchedulingPass
 ) -> tuple[list[str], list[str], tuple[ReplicaShare, ...]]:
-    """Return the selected clusters, the rule by which replicas are divided and the shares; nothing unless the scheduler found clusters."""
-    if decisive.decision is None or decisive.decision.status != "scheduled":
+    """Return the selected clusters, the rule by which replicas are divided and the shares; nothing unless the scheduler found clusters.
+    Of a workload that is not scheduled again, the selected clusters are those that it has."""
+    kept = [fleet.index[target.name] for target in decisive.current.clusters if target.name in fleet.index]
+    if decisive.decision is None and not (kept and request.spread_constraints):
+        return [], [], ()
+    if decisive.decision is not None and decisive.decision.status != "scheduled":
         return [], [], ()
     found = rank_candidates(request, group, fleet, find_feasible(request, group, fleet))
+    if decisive.decision is None:
+        return describe_selection(request, fleet, found, kept), [], ()
     chosen = select_candidates(request, fleet, found) if request.spread_constraints else found.order
     replicas = {target.name: target.replicas for target in decisive.decision.assignments}
     return describe_selection(request, fleet, found, chosen), *describe_division(request, fleet, found, chosen, replicas)

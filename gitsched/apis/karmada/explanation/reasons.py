@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
 from gitsched.model.document import Document, get_field
 from gitsched.model.explanation import ReplicaShare
-from gitsched.model.finding import FieldOrigin, Pointer, format_count
+from gitsched.model.finding import FieldOrigin, Pointer, format_count, format_names
 from gitsched.model.quantity import describe_amount
 from gitsched.model.scheduling import CLUSTER_FIELD, REGION_FIELD, Affinity, AffinityGroup, Request, SpreadConstraint
 from gitsched.model.taints import NO_EXECUTE, NO_SCHEDULE, Taint
@@ -52,8 +52,8 @@ def _describe_resource(capacity: Capacity, resource: str, amount: int) -> str:
 
 
 def describe_selection(request: Request, fleet: Fleet, ranked: RankedCandidates, chosen: list[int]) -> list[str]:
-    """Say which of the feasible clusters the workload prefers, and which the spread constraints select, in order of preference; nothing
-    without either."""
+    """Say which of the feasible clusters the workload prefers, which the spread constraints select, in order of preference, and which
+    maxGroups leaves out; nothing without either."""
     after = "" if request.fresh or not request.previous else ", after those that it has"
     preferred = ", ".join(fleet.names[i] for i in ranked.preferred)
     first = [f"Preferred clusters come first{after}: {preferred}"] if preferred else []
@@ -63,6 +63,8 @@ def describe_selection(request: Request, fleet: Fleet, ranked: RankedCandidates,
     names = ", ".join(fleet.names[i] for i in chosen)
     spread = [f"Spread over {_describe_spread(spreads[field])}: {names}" for field in (CLUSTER_FIELD,) if field in spreads]
     lines = [*first, *spread]
+    if spreads.keys() == {CLUSTER_FIELD} and len(chosen) >= spreads[CLUSTER_FIELD].maximum:
+        lines += _describe_left_out(fleet, ranked, chosen)
     if REGION_FIELD in spreads:
         cluster = spreads.get(CLUSTER_FIELD) or SpreadConstraint(CLUSTER_FIELD, 0, 0)
         selected = {name for i in chosen for name in fleet.candidates[i].fields.get(REGION_FIELD, ())[:1]}
@@ -73,6 +75,11 @@ def describe_selection(request: Request, fleet: Fleet, ranked: RankedCandidates,
             for region in sorted(regions, key=lambda region: (-region.total, region.name))
         ]
     return lines
+
+
+def _describe_left_out(fleet: Fleet, ranked: RankedCandidates, chosen: list[int]) -> list[str]:
+    left = sorted(fleet.names[i] for i in ranked.order if i not in chosen)
+    return [f"maxGroups of clusters leaves out {format_names(left)}"] if left else []
 
 
 def _describe_spread(spread: SpreadConstraint) -> str:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from gitsched.apis.karmada.binding.resource_binding import (
     REBALANCE_REQUESTED,
+    REPLICAS_CHANGED,
     PreviousState,
     SchedulingPass,
     binding_key,
@@ -27,6 +28,8 @@ def describe_trigger(state: KarmadaState, policy: PropagationPolicy, decisive: S
     removed = [target.name for target in decisive.previous.clusters if target not in decisive.current.clusters]
     evicted = _describe_evictions(removed, decisive.current.eviction_tasks)
     trigger = decisive.trigger
+    if trigger == REPLICAS_CHANGED and not decisive.current.clusters:
+        trigger = "no cluster has it"
     if trigger is not None and is_rebalance_pending(decisive.current):
         request = state.reschedule_triggers.describe_trigger(binding_key(outcome.key), decisive.current)
         trigger = request if trigger == REBALANCE_REQUESTED else f"{trigger}, without regard to present replicas because {request}"
