@@ -45,8 +45,8 @@ class ClusterStatus(NamedTuple):
 
     `workloads` are those that it has on the output branch, with so many `replicas`. `observed` is when its facts were observed, None
     without facts, and `is_stale` says that this is too long ago. `copies` counts the other workloads of which copies stay there, and
-    `has_last_copies` says that some stay until another cluster has them. `resources` are there if its capacity is known. `lacks_failover`:
-    it is not ready, and workloads stay there because nothing evicts them.
+    `has_last_copies` says that some stay until another cluster has them. `resources` are there if its capacity is known. `lacks_failover`
+    says why workloads stay there although it is not ready, and after a semicolon which settings evict them, or is "".
     """
 
     name: str
@@ -61,7 +61,7 @@ class ClusterStatus(NamedTuple):
     copies: int = 0
     has_last_copies: bool = False
     resources: tuple[ResourceUse, ...] = ()
-    lacks_failover: bool = False
+    lacks_failover: str = ""
 
     @property
     def behind(self) -> int | None:

@@ -365,12 +365,17 @@ def _describe_staying(status: FleetStatus, one: ClusterStatus) -> str:
     """Return what to do about the workloads of a cluster that is not ready: where failover has moved what it can, a drain moves nothing."""
     staying = [each for each in status.workloads if one.name in each.clusters]
     count, fixed = format_count(one.workloads, "workload"), all(each.state in ("held", "withheld") for each in staying)
+    verb = "stays" if one.workloads == 1 else "stay"
     if one.lacks_failover and not fixed:
-        shown = f"gitsched simulate --lose {one.name} shows what would move, gitsched drain {one.name} --dry-run what a drain moves"
-        return f"Not ready: {one.name}: {count}; {shown}"
+        reason, _, cure = one.lacks_failover.partition("; ")
+        names = format_names([format_key(each.key) for each in staying])
+        return (
+            f"Not ready: {one.name}: {count} {verb} ({names}): {reason}; to move what does not tolerate that, "
+            f"{cure.partition(', or ')[0]}, or drain it (gitsched drain {one.name} --dry-run); gitsched simulate --lose {one.name} "
+            "shows what fits elsewhere"
+        )
     why = f"gitsched explain {format_words(staying[0].key)} says why" if staying else f"gitsched tree {one.name} lists them"
     listed = f" ({format_names([format_key(each.key) for each in staying], STAYING_SHOWN)})" if staying else ""
-    verb = "stays" if one.workloads == 1 else "stay"
     return f"Not ready: {one.name}: {count} {verb}{listed}, which a drain does not move either; {why}"
 
 

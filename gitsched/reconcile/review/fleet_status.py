@@ -249,7 +249,7 @@ def _list_cluster_statuses(
     find_blob = make_blob_finder(context.source.repository, fetched.source.tree)
     observed = read_observation_times(context, fetched.facts, plan.totals.config)
     deadline = add_duration(context.settings.now, -plan.totals.config.source.facts.stale_after)
-    staying = {each.resource[2] for each in plan.findings if each.code == FAILOVER_OFF and each.resource is not None}
+    staying = {each.resource[2]: each.reason for each in plan.findings if each.code == FAILOVER_OFF and each.resource is not None}
     found = []
     for name in names:
         condition, unready, seen = conditions.get(name, NO_CONDITION), fleet.unready.get(name, ""), observed.get(name)
@@ -268,7 +268,7 @@ def _list_cluster_statuses(
                 copies[name],
                 name in last_copies,
                 fleet.resources.get(name, ()),
-                name in staying,
+                staying.get(name, ""),
             )
         )
     return tuple(found)
