@@ -51,6 +51,16 @@ def test_a_taint_moves_the_workload_and_keeps_the_old_copy_until_the_deadline(fl
     assert "gracefulEvictionTasks" not in fleet.binding("web-deployment")["spec"]
 
 
+def test_a_workload_whose_only_copy_is_evicted_counts_as_unplaced_from_the_first_run_on(fleet: Fleet) -> None:
+    fleet.commit({"web.yaml": deployment("web"), "policy.yaml": policy("first"), "first.yaml": cluster("first")})
+    fleet.reconcile()
+    fleet.commit({"first.yaml": DOWN}, hour=1)
+    for hour in (1, 1 + 5 * MINUTE, 1 + 11 * MINUTE):
+        states = fleet.reconcile(hour).plan.state_counts
+        assert (states["placed"], states["pending"]) == (0, 1), hour
+    assert fleet.delivered(WEB) == ["first"], "its copy stays until another cluster fits"
+
+
 def test_the_history_of_a_workload_has_the_run_in_which_its_overlap_ended(fleet: Fleet) -> None:
     fill(fleet)
     other = deployment("other")

@@ -183,6 +183,11 @@ def find_failback_timers(
     return failback.update_failback_timers(settings, request, timers, state.fleet, time)
 
 
+def _has_place(targets: Iterable[TargetCluster]) -> bool:
+    """Return whether a workload is in a cluster that does not evict it."""
+    return any(not target.evicting for target in targets)
+
+
 def build_outcome(
     state: KarmadaState,
     failover: Failover | None,
@@ -227,7 +232,7 @@ def build_outcome(
     return Outcome(
         key=template.key,
         api=names.API_NAME,
-        state="placed" if targets or (attachment and attachment.clusters) else "pending",
+        state="placed" if _has_place(targets) or (attachment and attachment.clusters) else "pending",
         policy=title,
         group=result.observed_group,
         targets=targets,
