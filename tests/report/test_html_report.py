@@ -1023,6 +1023,7 @@ def test_the_headline_has_all_changes_and_the_numbers_are_those_that_a_run_leave
         page.locator("dl.sums div").evaluate_all("nodes => nodes.map((node) => [...node.children].map((one) => one.textContent))")
     )
     assert {name: int(sums[name]) for name in totals} == totals
+    assert "stale" not in sums, "no workload has a broken document"
 
 
 def test_workloads_with_a_withheld_change_are_placed_after_a_run() -> None:

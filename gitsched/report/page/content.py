@@ -214,7 +214,8 @@ def list_totals(review: Review, clusters: int) -> list[tuple[str, int]]:
     """Return the names and numbers at the top of the page."""
     counts = {level: sum(finding.severity == level for finding in review.findings) for level in SEVERITIES}
     levels = ((f"{level}s" if level != "info" else "notes", number) for level, number in counts.items() if number)
-    states = {"unplaced" if state == "pending" else state: number for state, number in review.states_left.items()}
+    names = {"pending": "unplaced"}
+    states = {names.get(state, state): number for state, number in review.states_left.items() if number or state != "stale"}
     changes = ("changes", len(review.allowed_moves))
     withheld = [("withheld", len(review.withheld.moves))] if review.withheld.moves else []
     return [("workloads", sum(states.values())), *states.items(), changes, *withheld, ("clusters", clusters), *levels]
