@@ -75,55 +75,6 @@ def test_missing_replicas_are_wrong(name: str, fleet: Fleet) -> None:
     assert found[-1].endswith("gitsched explain deployment/default/web")
 
 
-LEFT: dict[str, tuple[dict[str, str], dict[str, str], str, str]] = {
-    "of new workloads": (
-        {"api.yaml": dynamic("api", 4), "web.yaml": dynamic("web", 20)},
-        {},
-        "Clusters available replicas 6 are not enough to schedule. Most room is for 4 replicas: one has 4 cpu free, and each requests 1.",
-        "default/web",
-    ),
-    "of workloads that earlier runs placed": (
-        {"api.yaml": dynamic("api", 2)},
-        {"zoo.yaml": dynamic("zoo", 20)},
-        "Clusters available replicas 0 are not enough to schedule. No cluster has room for a replica: one has 0 cpu free",
-        "default/zoo",
-    ),
-    "of replicas that the workload has itself": (
-        {},
-        {"web.yaml": dynamic("web", 60)},
-        "Clusters available replicas 1 are not enough to schedule. Most room is for 1 replica: two has 1 cpu free",
-        "default/web",
-    ),
-    "of another that grows as well": (
-        {"web.yaml": dynamic("web", 3)},
-        {"api.yaml": dynamic("api", 3), "web.yaml": dynamic("web", 60)},
-        "Clusters available replicas 4 are not enough to schedule. Most room is for 2 replicas: one has 2 cpu free",
-        "default/web",
-    ),
-    "with a limit of clusters": (
-        {"policy.yaml": DYNAMIC + "    spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 2}]\n"},
-        {"zoo.yaml": dynamic("zoo", 20)},
-        "no enough resource when selecting 2 clusters. Most room is for 1 replica: two has 1 cpu free",
-        "default/zoo",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", LEFT)
-def test_reasons_count_what_the_other_workloads_of_the_plan_leave(name: str, fleet: Fleet) -> None:
-    first, second, text, workload = LEFT[name]
-    fleet.commit(FIT | first)
-    fleet.reconcile(0)
-    if second:
-        fleet.commit(second, hour=1)
-    complete = fleet.preview(1, cache=fleet.cache.with_name("empty"), state="off")
-    for plan in (complete.plan, fleet.reconcile(1).plan):
-        (finding,) = [one for one in plan.findings if one.code == UNSCHEDULABLE]
-        assert finding.resource == ("Deployment", *workload.split("/"))
-        assert text in finding.message
-    assert fleet.reconcile(2).after is None, "the next run says the same"
-
-
 def test_a_run_names_the_workload_that_has_no_cluster_before_one_that_lacks_replicas(fleet: Fleet) -> None:
     fleet.commit(FIT | {"api.yaml": dynamic("api", 1)})
     fleet.reconcile(0)

@@ -7,7 +7,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from gitsched.apis.capabilities import ClusterCapacity, QueuePosition
-from gitsched.apis.cluster_format import read_condition
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.cluster.candidates import OBSERVED_AT
 from gitsched.apis.karmada.failover.failback import EARLIER_GROUP, FAILBACK_ANNOTATION
@@ -16,13 +15,12 @@ from gitsched.apis.karmada.policy.policy_options import read_schedule_priority
 from gitsched.apis.karmada.simulation import read_resource_request
 from gitsched.model.cluster_facts import MAX_SKEW
 from gitsched.model.document import Document, get_field
-from gitsched.model.finding import UNSCHEDULABLE, Finding, format_names, locate_document, locate_field
+from gitsched.model.finding import Finding, format_names, locate_document, locate_field
 from gitsched.model.scheduling import EqualPods, Outcome
 from gitsched.model.time import add_duration, format_time
 from gitsched.named_tuples import NamedTuple
 from gitsched.schedule.estimator import PODS
 from gitsched.schedule.shared_capacity import CapacityShare, SharedCapacity
-from gitsched.schedule.spread_constraints import LACKS_RESOURCE
 
 if TYPE_CHECKING:
     from gitsched.apis.karmada.state import KarmadaState
@@ -134,16 +132,9 @@ def _repeat(request: dict[str, int], count: int) -> tuple[EqualPods, ...]:
 
 
 def reads_capacity(outcome: Outcome) -> bool:
-    """Return whether an outcome says what clusters have left for the workload: because that is too little, because an earlier affinity
-    group could run it, or by a failback timer."""
-    codes = {one.code for one in outcome.findings}
-    if EARLIER_GROUP in codes or not outcome.records:
-        return EARLIER_GROUP in codes
-    body = outcome.records[0][1]
-    if FAILBACK_ANNOTATION in (get_field(body, "metadata", "annotations") or ()):
-        return True
-    condition = read_condition(body, "Scheduled") if UNSCHEDULABLE in codes else None
-    return condition is not None and (condition.reason == "Unschedulable" or LACKS_RESOURCE in condition.message)
+    """Return whether an outcome says that an earlier affinity group could run the workload: as a finding, or by a failback timer."""
+    annotations = get_field(outcome.records[0][1], "metadata", "annotations") if outcome.records else None
+    return FAILBACK_ANNOTATION in (annotations or ()) or any(one.code == EARLIER_GROUP for one in outcome.findings)
 
 
 def share_capacity(state: KarmadaState, template: Document, shared: SharedCapacity) -> None:
