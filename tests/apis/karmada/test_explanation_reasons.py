@@ -136,8 +136,8 @@ def test_a_finding_says_how_many_replicas_are_missing(run: Any) -> None:
     )
     (finding,) = [finding for finding in again.explain("web").findings if finding.code == "unschedulable"]
     assert finding.message.endswith(
-        "Clusters available replicas 15 are not enough to schedule. "
-        "Most room is for 15 replicas: eu-1 has 11.5 cpu free, and each requests 750m. (34 of 40 replicas are unplaced)"
+        "Clusters available replicas 16 are not enough to schedule. "
+        "Most room is for 16 replicas: eu-1 has 12.5 cpu free, and each requests 750m. (34 of 40 replicas are unplaced)"
     )
 
 
