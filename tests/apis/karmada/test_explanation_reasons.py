@@ -137,7 +137,7 @@ def test_a_finding_says_how_many_replicas_are_missing(run: Any) -> None:
     (finding,) = [finding for finding in again.explain("web").findings if finding.code == "unschedulable"]
     assert finding.message.endswith(
         "Clusters available replicas 16 are not enough to schedule. "
-        "Most room is for 16 replicas: eu-1 has 12.5 cpu free, and each requests 750m. (34 of 40 replicas are unplaced)"
+        "Most room is for 16 replicas: eu-1 reports 12.5 cpu free, and each requests 750m. (34 of 40 replicas are unplaced)"
     )
 
 
@@ -145,32 +145,32 @@ SHORTAGES = {
     "the largest room": (
         DIVIDED,
         {"replicas": 60},
-        "Most room is for 16 replicas: eu-1 has 12.5 cpu free, and each requests 750m.",
+        "Most room is for 16 replicas: eu-1 reports 12.5 cpu free, and each requests 750m.",
     ),
     "no requests": (
         DIVIDED,
         {"replicas": 300, "resources": "{}"},
-        "Most room is for 110 replicas: eu-2 has 110 pods free, and each requests 1.",
+        "Most room is for 110 replicas: eu-2 reports 110 pods free, and each requests 1.",
     ),
     "pods": (
         DIVIDED,
         {"replicas": 300, "cpu": "1m", "memory": "1"},
-        "Most room is for 110 replicas: eu-2 has 110 pods free, and each requests 1.",
+        "Most room is for 110 replicas: eu-2 reports 110 pods free, and each requests 1.",
     ),
     "no room in any cluster": (
         DIVIDED,
         {"cpu": 14},
-        "No cluster has room for a replica: eu-1 has 12.5 cpu free, and each requests 14.",
+        "No cluster has room for a replica: eu-1 reports 12.5 cpu free, and each requests 14.",
     ),
     "a resource that no cluster has": (
         DIVIDED,
         {"cpu": "1, example.com/gpu: 1"},
-        "No cluster has room for a replica: eu-1 has 0 example.com/gpu free, and each requests 1.",
+        "No cluster has room for a replica: eu-1 reports 0 example.com/gpu free, and each requests 1.",
     ),
     "spread constraints": (
         "spreadConstraints: [{spreadByField: cluster, minGroups: 1, maxGroups: 1}]\n    " + DIVIDED,
         {"replicas": 60},
-        "Most room is for 16 replicas: eu-1 has 12.5 cpu free, and each requests 750m.",
+        "Most room is for 16 replicas: eu-1 reports 12.5 cpu free, and each requests 750m.",
     ),
 }
 

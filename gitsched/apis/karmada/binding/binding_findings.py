@@ -37,12 +37,13 @@ def describe_unplaced_replicas(requirements: ReplicaRequirements, divided: bool,
 def describe_shortage(request: Request, decision: Decision | None, fleet: Fleet) -> str:
     """Return which cluster comes nearest to what a workload lacks, and the resource that is scarcest there, as a sentence after the
     message; "" if no lack of capacity stops it. Without room for a replica, the one with the largest part of what one requests is the
-    nearest."""
+    nearest. What a cluster "reports" does not count what others of this run take there."""
     if decision is None or (decision.status != "unschedulable" and LACKS_RESOURCE not in decision.message):
         return ""
     group = request.groups[request.first_group]
     ranked = rank_candidates(request, group, fleet, find_feasible(request, group, fleet))
     nearest: tuple[int, float, str] | None = None
+    verb = "reports" if request.remaining is None else "has"
     for index in ranked.order:
         known = fleet.candidates[index].capacity if request.remaining is None else request.remaining.read_capacity(index)
         if known is None:
@@ -53,7 +54,7 @@ def describe_shortage(request: Request, decision: Decision | None, fleet: Fleet)
         share, resource, amount = min([(max(known.free.get(PODS, 0), 0), PODS, 1), *parts])
         if nearest is None or (fits, share) > nearest[:2]:
             free = describe_amount(resource, max(known.free.get(resource, 0), 0))
-            has = f"has {free} {resource} free, and each requests {describe_amount(resource, amount)}"
+            has = f"{verb} {free} {resource} free, and each requests {describe_amount(resource, amount)}"
             if share >= 1 and not fits:
                 has = "has no node with enough free for one"
             nearest = fits, share, f"{name} {has}"
