@@ -49,20 +49,22 @@ def report_run(inputs: KnativeInputs, result: VpodSchedulingResult, sources: Eve
         )
     yield from _report_wishes(inputs)
     yield from _report_unused_pods(inputs, result)
+    yield from _report_marked_pods(inputs, result)
     yield from _report_unavailable(inputs, result)
     for key in sources.quarantined:
         yield Finding("warning", "stale-decision", f"{key} keeps its placements: its document is invalid", None, key.resource)
     for name, document in inputs.sources.items():
         pending = result.state.pending[name]
         if pending:
-            reason = _describe_pending(pending, result.placeable_on_new_pods.get(name, pending)) + _describe_marked(inputs, result)
+            marked = sorted(ordinal for ordinal in result.adapter.unschedulable if ordinal < result.adapter_state.replicas)
+            reason = _describe_pending(pending, result.placeable_on_new_pods.get(name, pending)) + _describe_marked(inputs, marked)
             part = format_part(pending, inputs.scheduling_input.desired[name], "vreplica")
             message = f"{part} of {name} {choose_form(pending, 'is', 'are')} pending: {reason}"
             yield Finding("warning", "knative-pending", message, locate_document(document), document.key.resource)
         remaining = count_on_marked_pods(result.adapter, result.placements[name])
         if remaining:
-            marked = {o: n for o, n in result.placements[name].items() if o in result.adapter.unschedulable}
-            where = _format_placements(adapter.key.name, marked)
+            lingering = {o: n for o, n in result.placements[name].items() if o in result.adapter.unschedulable}
+            where = _format_placements(adapter.key.name, lingering)
             message = f"{_format_count('vreplica', remaining)} of {name} stay on marked pods, {where}: no other pod can take them"
             yield Finding("warning", "knative-lingering", message, locate_document(document), document.key.resource)
     yield from _describe_moves(inputs, result)
@@ -119,6 +121,21 @@ def _report_unused_pods(inputs: KnativeInputs, result: VpodSchedulingResult) -> 
     yield Finding("info", "knative-unused-pods", f"{names} {verb}{reason}: {text}", locate_document(adapter), adapter.key.resource)
 
 
+def _report_marked_pods(inputs: KnativeInputs, result: VpodSchedulingResult) -> Iterator[Finding]:
+    """Yield a finding about pods without vreplicas that the source marks and that remain, because a pod after them has vreplicas. While
+    vreplicas are pending, `knative-pending` names the marks."""
+    placements = (*result.placements.values(), *inputs.scheduling_input.other_placements)
+    used = {ordinal for vreplicas in placements for ordinal, number in vreplicas.items() if number}
+    last = max(used, default=-1)
+    marked = (inputs.adapter_pods.marked & result.adapter.unschedulable) - result.adapter_state.marked - used
+    unused = sorted(ordinal for ordinal in marked if ordinal < last)
+    if unused and not any(result.state.pending.values()):
+        name, pod = inputs.adapter.key.name, inputs.adapter_pods.pods[unused[0]]
+        pods = f"{_format_pods(name, unused)} {choose_form(len(unused), 'stays', 'stay')} without vreplicas"
+        message = f"{pods}, because {name}-{last} has some{_describe_marked(inputs, unused)}"
+        yield Finding("info", "knative-unused-pods", message, locate_document(pod), pod.key.resource)
+
+
 def _report_unavailable(inputs: KnativeInputs, result: VpodSchedulingResult) -> Iterator[Finding]:
     """Yield a finding if vreplicas are on pods that do not run, where they consume nothing."""
     adapter = inputs.adapter
@@ -133,9 +150,8 @@ def _report_unavailable(inputs: KnativeInputs, result: VpodSchedulingResult) -> 
         yield summary._replace(message=message, location=locate_document(adapter), is_change=False)
 
 
-def _describe_marked(inputs: KnativeInputs, result: VpodSchedulingResult) -> str:
-    """Return which pods take no vreplicas because they are marked, and the cure if the source marks them; "" if none is."""
-    marked = sorted(ordinal for ordinal in result.adapter.unschedulable if ordinal < result.adapter_state.replicas)
+def _describe_marked(inputs: KnativeInputs, marked: Sequence[int]) -> str:
+    """Return that these pods take no vreplicas because they are marked, and the cure if the source marks them; "" if there are none."""
     if not marked:
         return ""
     cure = f": remove the annotation {UNSCHEDULABLE} to use {choose_form(len(marked), 'it', 'them')}"

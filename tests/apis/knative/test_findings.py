@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
+import pytest
+
 import gitsched
-from tests.builders.knative import adapter, node, pods, schedule, source
+from tests.builders.knative import ADAPTER, MARK, adapter, node, pods, schedule, source
 
 NODES = (node("n0", "east"), node("n1", "west"))
 
@@ -41,3 +45,31 @@ def test_vreplicas_that_cannot_leave_a_marked_pod_are_reported() -> None:
 def test_a_statefulset_without_a_cluster_is_reported() -> None:
     (message,) = messages(schedule(adapter(2), source("orders", 1)), "knative-no-cluster")
     assert "set spec.knative.cluster" in message
+
+
+@pytest.mark.parametrize(
+    ("marked", "consumers", "expected"),
+    [
+        pytest.param(
+            {0},
+            4,
+            [
+                f"{ADAPTER}-0 stays without vreplicas, because {ADAPTER}-1 has some; {ADAPTER}-0 is marked unschedulable: remove the "
+                f"annotation {MARK} to use it"
+            ],
+            id="before a pod with vreplicas",
+        ),
+        pytest.param({1}, 4, [], id="the last pod"),
+        pytest.param({0}, 9, [], id="pending vreplicas name the mark"),
+        pytest.param((), 4, [], id="no mark"),
+    ],
+)
+def test_a_marked_pod_that_stays_without_vreplicas_is_reported(marked: Container[int], consumers: int, expected: list[str]) -> None:
+    run = schedule(
+        adapter(2),
+        *NODES,
+        pods({0: "n0", 1: "n1"}, marked=marked),
+        source("orders", consumers),
+        autoscaler={"attemptScaleDown": False},
+    )
+    assert messages(run, "knative-unused-pods") == expected
