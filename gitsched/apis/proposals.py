@@ -6,6 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from gitsched.apis.capabilities import ChangeProposal
+from gitsched.apis.cluster_format import replace_condition
+from gitsched.model.cluster_facts import Readiness
 from gitsched.model.document import as_object, list_objects
 from gitsched.model.explanation import ProposedChange
 from gitsched.model.finding import Pointer, join_all, locate_field
@@ -78,11 +80,22 @@ def propose_undelete(document: Document) -> ChangeProposal:
     return propose_edit("it were not being deleted", document, ("metadata",), metadata, ("metadata", "deletionTimestamp"))
 
 
-def propose_uncordon(document: Document | None, taint: Taint, taints: MaintenanceTaints | None) -> ChangeProposal | None:
-    """Propose to end the drain or the cordon to which a taint of a cluster belongs; None for any other taint."""
-    if document is None or taints is None or taint.key not in taints.own_keys:
+def propose_taint_end(
+    document: Document | None, taint: Taint, taints: MaintenanceTaints | None, condition: str
+) -> ChangeProposal | None:
+    """Propose to end the drain or the cordon to which a taint of a cluster belongs, or that the cluster is not ready or not observed,
+    which facts with the `condition` end; None for any other taint."""
+    if document is None or taints is None:
         return None
-    changed = taints.remove_own(document.body)
+    if taint.key in taints.automatic:
+        body = taints.remove(document.body, taints.automatic)
+        status = as_object(body.get("status"))
+        ready = {**body, "status": {**status, "conditions": replace_condition(status, condition, Readiness("True"))}}
+        text = f"current facts said that it is ready, so that it had no taint {taint}"
+        return ChangeProposal(describe_change(text, document), document._replace(body=ready))
+    if taint.key not in taints.own_keys:
+        return None
+    changed = taints.remove(document.body, taints.own_keys)
     if changed is document.body:
         return None
     entries = list_objects(as_object(document.body.get("spec")).get("taints"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -52,11 +52,12 @@ class MaintenanceTaints(NamedTuple):
         """The keys that `gitsched drain` and `gitsched cordon` write."""
         return DRAIN_TAINT, self.cordon_key
 
-    def remove_own(self, body: Body) -> Body:
-        """Return the document of a cluster without the taints that `gitsched uncordon` removes; the same object if it has none."""
+    @staticmethod
+    def remove(body: Body, keys: Collection[str]) -> Body:
+        """Return the document of a cluster without the taints in spec.taints with one of the keys; the same object if it has none."""
         spec = as_object(body.get("spec"))
         entries = list_objects(spec.get("taints"))
-        kept = [entry for entry in entries if entry.get("key") not in self.own_keys]
+        kept = [entry for entry in entries if entry.get("key") not in keys]
         if len(kept) == len(entries):
             return body
         rest = {name: value for name, value in spec.items() if name != "taints"}

@@ -251,7 +251,9 @@ def change_taints(body: Body, effects: MaintenanceTaints, action: Action) -> tup
     spec = as_object(body.get("spec"))
     entries = list_objects(spec.get("taints"))
     if action == "uncordon":
-        return effects.remove_own(body), tuple(str(parse_taint(entry)) for entry in entries if entry.get("key") in effects.own_keys)
+        return effects.remove(body, effects.own_keys), tuple(
+            str(parse_taint(entry)) for entry in entries if entry.get("key") in effects.own_keys
+        )
     key, effect = (DRAIN_TAINT, effects.drain) if action == "drain" else (effects.cordon_key, effects.cordon)
     if any((entry.get("key"), entry.get("effect")) == (key, effect) for entry in entries):
         return body, ()

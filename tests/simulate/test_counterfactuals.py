@@ -21,6 +21,9 @@ def capacity(pods: int) -> str:
 TAINTED = cluster("w3").replace("spec:\n", "spec:\n  taints:\n  - {key: power, value: 'off', effect: NoSchedule}\n")
 CORDONED = TAINTED.replace("power, value: 'off'", "cluster.karmada.io/unschedulable")
 DRAINED = TAINTED.replace("  - {key: power", "  - {key: gitsched.io/drain, effect: NoExecute}\n  - {key: power")
+NOT_READY = cluster("w3") + "status:\n  conditions: [{{type: Ready, status: '{}'}}]\n"
+UNREACHABLE = TAINTED.replace("power, value: 'off'", "cluster.karmada.io/unreachable")
+REPORTED_READY = "current facts said that it is ready, so that it had no taint"
 TOLERATING = "    clusterTolerations: [{key: power, operator: Equal, value: 'off', effect: NoSchedule}]\n"
 LABELS = "labelSelector: {matchExpressions: [{key: tier, operator: In, values: [gold]}, {key: old, operator: DoesNotExist}]}"
 OLD = cluster("w3").replace("  name: w3\n", "  name: w3\n  labels: {old: 'yes'}\n")
@@ -116,6 +119,18 @@ CASES = [
         "its policy tolerated power=off:NoSchedule (policies/cart.yaml:7)",
         {POLICY: divide("cart", EVERY, DUPLICATED) + TOLERATING},
         id="taint",
+    ),
+    pytest.param(
+        {POLICY: divide("cart", EVERY, DUPLICATED), "clusters/w3.yaml": NOT_READY.format("False")},
+        f"{REPORTED_READY} cluster.karmada.io/not-ready:NoSchedule (clusters/w3.yaml:1)",
+        {"clusters/w3.yaml": NOT_READY.format("True")},
+        id="not ready",
+    ),
+    pytest.param(
+        {POLICY: divide("cart", EVERY, DUPLICATED), "clusters/w3.yaml": UNREACHABLE},
+        f"{REPORTED_READY} cluster.karmada.io/unreachable:NoSchedule (clusters/w3.yaml:1)",
+        {"clusters/w3.yaml": cluster("w3")},
+        id="not observed, as stale facts have it",
     ),
     pytest.param(
         {POLICY: divide("cart", EVERY, DUPLICATED), "clusters/w3.yaml": CORDONED},

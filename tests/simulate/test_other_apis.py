@@ -130,6 +130,13 @@ def test_a_copy_of_a_cluster_can_be_selected(simulate: Simulate) -> None:
             id="taint",
         ),
         pytest.param(
+            managed("dub", score=90, taint="{key: cluster.open-cluster-management.io/unreachable, effect: NoSelect}"),
+            "current facts said that it is ready, so that it had no taint "
+            "cluster.open-cluster-management.io/unreachable:NoSelect (dub.yaml:1)",
+            managed("dub", score=90),
+            id="not observed",
+        ),
+        pytest.param(
             managed("dub", score=90, taint="{key: gitsched.io/drain, effect: NoSelect}"),
             "gitsched uncordon dub had removed its taint gitsched.io/drain:NoSelect (dub.yaml:6)",
             managed("dub", score=90),

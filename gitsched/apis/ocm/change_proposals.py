@@ -7,11 +7,12 @@ from typing import Any
 
 from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.ocm import names
+from gitsched.apis.ocm.availability import AVAILABLE_CONDITION
 from gitsched.apis.ocm.managed_clusters import ClusterSets
 from gitsched.apis.ocm.placement import ADD_ON, Misconfiguration
 from gitsched.apis.ocm.scheduling import PlacementResult
 from gitsched.apis.ocm.topology import TOPOLOGY
-from gitsched.apis.proposals import propose_uncordon
+from gitsched.apis.proposals import propose_taint_end
 from gitsched.model.document import Body, Document, Key, get_field
 from gitsched.model.explanation import ProposedChange
 from gitsched.model.finding import Pointer, locate_field
@@ -172,9 +173,9 @@ def _add_toleration(
     for taint in inputs.fleet.candidates[index].taints:
         deadline = find_toleration_end(taint, request.tolerations, request.now)
         if taint.effect not in request.taint_effects.ignored and (deadline is None or deadline <= request.now):
-            uncordon = propose_uncordon(document, taint, TOPOLOGY.taints)
-            if uncordon is not None:
-                return uncordon
+            ended = propose_taint_end(document, taint, TOPOLOGY.taints, AVAILABLE_CONDITION)
+            if ended is not None:
+                return ended
             entry = {"key": taint.key, "effect": taint.effect}
             entry |= {"operator": "Equal", "value": taint.value} if taint.value else {"operator": "Exists"}
             pointer = ("spec", "tolerations")

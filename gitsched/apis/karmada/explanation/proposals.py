@@ -11,6 +11,7 @@ from typing import Any
 from gitsched.apis.capabilities import ChangeProposal
 from gitsched.apis.karmada import names
 from gitsched.apis.karmada.binding.resource_binding import SchedulingPass, binding_key
+from gitsched.apis.karmada.cluster.taints import READY_CONDITION
 from gitsched.apis.karmada.explanation.reasons import find_excluding_rule, find_failing_member
 from gitsched.apis.karmada.policy.policy_options import is_activation_pending
 from gitsched.apis.karmada.policy.propagation_policy import PropagationPolicy
@@ -24,7 +25,7 @@ from gitsched.apis.proposals import (
     make_toleration,
     propose_edit,
     propose_labels,
-    propose_uncordon,
+    propose_taint_end,
     propose_undelete,
     set_at,
 )
@@ -236,9 +237,9 @@ class _ChangeFinder:
         taint = next((t for t in rejecting if not any(known.tolerates(t) for known in tolerations)), None)
         if taint is None:
             return None
-        uncordon = propose_uncordon(self.document, taint, TOPOLOGY.taints)
-        if uncordon is not None:
-            return uncordon
+        ended = propose_taint_end(self.document, taint, TOPOLOGY.taints, READY_CONDITION)
+        if ended is not None:
+            return ended
         tolerated = [*(self.placement.get("clusterTolerations") or ()), make_toleration(taint)]
         return self._edit_placement(f"its policy tolerated {taint}", ("clusterTolerations",), tolerated)
 
