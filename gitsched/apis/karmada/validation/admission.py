@@ -14,6 +14,7 @@ from gitsched.apis.karmada.validation.cluster import (
     validate_cluster,
     validate_label_key,
     validate_labels,
+    validate_taints,
 )
 from gitsched.apis.karmada.validation.quota import validate_quota
 from gitsched.apis.policy_api import DocumentValidator
@@ -57,18 +58,14 @@ def validate_binding(body: Body) -> Iterator[Issue]:
 
 
 def validate_taint_policy(body: Body) -> Iterator[Issue]:
-    """Validate a ClusterTaintPolicy."""
-    seen: set[tuple[str, str]] = set()
-    for index, taint in enumerate(body["spec"]["taints"]):
-        key, effect = taint["key"], taint["effect"]
-        if effect == "NoExecute":
+    """Validate a ClusterTaintPolicy. Karmada refuses a Cluster with taints that are not valid, so such a policy would set none."""
+    taints = body["spec"]["taints"]
+    for index, taint in enumerate(taints):
+        if taint["effect"] == "NoExecute":
             condition = "unless spec.karmada.allowNoExecuteTaintPolicy in gitsched.yaml is true"
             message = f"a taint with effect NoExecute is not allowed here, {condition}"
             yield make_error(TAINT_POLICY_NO_EXECUTE, message, "spec", "taints", index, "effect")
-        if (key, effect) in seen:
-            message = f"more than one taint has key {key!r} and effect {effect!r}"
-            yield make_error("karmada-taint-duplicate", message, "spec", "taints", index)
-        seen.add((key, effect))
+    yield from validate_taints(taints)
 
 
 def _validate_resource_selectors(body: Body) -> Iterator[Issue]:

@@ -80,7 +80,7 @@ def validate_cluster(body: Body) -> Iterator[Issue]:
         yield from _validate_proxy_url(proxy)
     yield from _validate_location(spec)
     if taints := spec.get("taints"):
-        yield from _validate_taints(taints)
+        yield from validate_taints(taints)
     yield from _validate_resource_models(spec.get("resourceModels", []))
     yield from _validate_conditions(body)
     if body.get("status"):
@@ -191,7 +191,8 @@ def _validate_location(spec: Body) -> Iterator[Issue]:
             yield from validate_label_value(zone, ("spec", "zones", index), "karmada-cluster-field")
 
 
-def _validate_taints(taints: list[Body]) -> Iterator[Issue]:
+def validate_taints(taints: list[Body]) -> Iterator[Issue]:
+    """Validate the taints of a Cluster, or of a ClusterTaintPolicy, which have no timeAdded."""
     seen: set[tuple[str, str]] = set()
     for index, taint in enumerate(taints):
         at = ("spec", "taints", index)
