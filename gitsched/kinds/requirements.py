@@ -7,6 +7,7 @@ These are more than the dependencies that Karmada's interpreter reads, and witho
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from gitsched.kinds.pods import POD_SPECS, PodPaths, add_pod_requirements, add_r
 from gitsched.kinds.table import find_kind
 from gitsched.kinds.written_objects import list_written_objects
 from gitsched.model.document import Body, Key, as_object, get_field, is_known_group, list_objects, parse_api_group
+from gitsched.model.finding import Pointer
 from gitsched.model.references import NO_REFERENCES, References, RequiredObject
 
 _NO_PATHS: PodPaths = MappingProxyType({})
@@ -21,6 +23,8 @@ _NO_PATHS: PodPaths = MappingProxyType({})
 _RBAC = "rbac.authorization.k8s.io"
 BINDING_KINDS: Final = frozenset({(_RBAC, "RoleBinding"), (_RBAC, "ClusterRoleBinding")})
 """The group and kind of objects that grant the rights of a role to ServiceAccounts."""
+_MAX_TEXTS = 20
+"""Fields with the name of an object among which the one that refers to it is looked for."""
 _ISSUER_ANNOTATIONS = ("cert-manager.io/issuer", "cert-manager.io/cluster-issuer", "kubernetes.io/tls-acme")
 
 
@@ -45,6 +49,34 @@ def read_references(key: Key, body: Body, pod_paths: PodPaths = _NO_PATHS) -> Re
     if not found and not writes:
         return NO_REFERENCES
     return References(tuple(dict.fromkeys(found)), writes)
+
+
+def locate_reference(key: Key, body: Body, required: Key, pod_paths: PodPaths = _NO_PATHS) -> Pointer | None:
+    """Return the first field that refers to an object: with another name in it, the manifest refers to an object of that name."""
+    renamed = required._replace(name=f"{required.name}-")
+    for pointer in islice(_find_texts(body, required.name), _MAX_TEXTS):
+        references = read_references(key, _replace_value(body, pointer, renamed.name), pod_paths)
+        if any(one.key == renamed for one in references.requires):
+            return pointer
+    return None
+
+
+def _find_texts(value: Any, text: str, pointer: Pointer = ()) -> Iterator[Pointer]:
+    """Yield the fields that have a text, in their order."""
+    if value == text:
+        yield pointer
+    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for member, entry in entries:
+        yield from _find_texts(entry, text, (*pointer, member))
+
+
+def _replace_value(value: Any, pointer: Pointer, new: str) -> Any:
+    """Return a copy with another value of a field."""
+    if not pointer:
+        return new
+    copy = value.copy()
+    copy[pointer[0]] = _replace_value(copy[pointer[0]], pointer[1:], new)
+    return copy
 
 
 def list_subjects(body: Body, namespace: str) -> Iterator[Key]:

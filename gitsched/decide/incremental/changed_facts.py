@@ -15,7 +15,7 @@ from gitsched.model.finding import locate_document
 if TYPE_CHECKING:
     from gitsched.decide.incremental.incremental_changes import IncrementalChanges
     from gitsched.decide.relations.plan_relations import PlanRelations
-    from gitsched.model.document import Key
+    from gitsched.model.document import Document, Key
     from gitsched.model.finding import Location
 
 
@@ -72,15 +72,16 @@ def continue_findings(
     from gitsched.decide.relations.plan_relations import list_relation_findings, make_finding_sources
 
     own, locations = changes.continued.own, {one.key: one.finding.location for one in findings if one.key is not None}
-    sources = make_finding_sources(changes.continued.engines, changes.snapshot.templates)
+    sources = make_finding_sources(changes.continued.engines, changes.snapshot.templates, changes.totals.config)
+
+    def find_template(key: Key) -> Document | None:
+        return changes.documents.get(key) or (own[key].document if key in own else None) or sources.find_template(key)
 
     def locate(key: Key) -> Location | None:
-        document = changes.documents.get(key) or (own[key].document if key in own else None)
+        document = find_template(key)
         if document is None and key in diff.api_documents:
             document = diff.api_documents[key][1]
-        if document is not None:
-            return locate_document(document)
-        return locations[key] if key in locations else sources.locate(key)
+        return locate_document(document) if document is not None else locations.get(key)
 
     known = KnownFindings(() if names_policies else findings, changed, documents)
-    return list_relation_findings(relations, sources._replace(locate=locate), known)
+    return list_relation_findings(relations, sources._replace(locate=locate, find_template=find_template), known)

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 from gitsched.named_tuples import NamedTuple
 
 if TYPE_CHECKING:
+    from gitsched.apis.gitsched.config import Config
     from gitsched.decide.relations.missing_objects import LackingObject
     from gitsched.model.changes import WithheldChanges
-    from gitsched.model.document import Key
+    from gitsched.model.document import Document, Key
     from gitsched.model.finding import Finding, Location
     from gitsched.query.canonical import Key as QueryKey
 
@@ -44,11 +45,13 @@ def mark_withheld(findings: Iterable[LocatedFinding], withheld: WithheldChanges)
 
 
 class FindingSources(NamedTuple):
-    """What findings need besides the database: the location of an object's document, None if it has none; what a policy would have to say
-    to deliver an object together with what refers to it; the change, for an API, that makes the policy of a workload select companions of
-    it; and whether an API schedules workloads again on request."""
+    """What findings need besides the database: the location of an object's document, None if it has none; the template of an object;
+    the settings; what a policy would have to say to deliver an object together with what refers to it; the change, for an API, that makes
+    the policy of a workload select companions of it; and whether an API schedules workloads again on request."""
 
     locate: Callable[[Key], Location | None]
+    find_template: Callable[[Key], Document | None]
+    config: Config
     list_delivery_options: Callable[[LackingObject], list[str]]
     describe_selection: Callable[[str, Key, list[Key]], str]
     reschedules: Callable[[str], bool]

@@ -115,7 +115,7 @@ def relate_decisions(
         changes = _ADD_ROLLOUT_FACTS(changes, decisions)
     relations.assign(changes, config)
     relations.update()
-    sources = make_finding_sources(decisions.engines, decisions.templates, api_documents)
+    sources = make_finding_sources(decisions.engines, decisions.templates, config, api_documents)
     return relations, list_relation_findings(relations, sources), cache
 
 
@@ -138,7 +138,10 @@ def _list_facts(
 
 
 def make_finding_sources(
-    engines: Iterable[PolicyEngine], templates: Mapping[Key, Document], api_documents: Mapping[Key, Document] | None = None
+    engines: Iterable[PolicyEngine],
+    templates: Mapping[Key, Document],
+    config: Config,
+    api_documents: Mapping[Key, Document] | None = None,
 ) -> FindingSources:
     """Return what findings need of engines and documents."""
     api_documents = api_documents or {}
@@ -164,7 +167,7 @@ def make_finding_sources(
     def reschedules(api: str) -> bool:
         return any(engine.name == api and isinstance(engine, Rescheduling) for engine in engines)
 
-    return FindingSources(locate, list_delivery_options, describe_selection, reschedules)
+    return FindingSources(locate, templates.get, config, list_delivery_options, describe_selection, reschedules)
 
 
 def list_relation_findings(

@@ -10,8 +10,9 @@ from gitsched.decide.relations.missing_objects import LackingObject, read_missin
 from gitsched.decide.relations.object_queries import RelationReader, list_owners, read_facts
 from gitsched.decide.relations.placement_texts import MAX_NAMES, join_clusters, join_names
 from gitsched.decide.relations.schema import ALONE, MISSING, OF_KIND, REPORTED, REPORTED_COUNT
+from gitsched.kinds.requirements import locate_reference
 from gitsched.model.document import Key
-from gitsched.model.finding import Finding, Location
+from gitsched.model.finding import FieldOrigin, Finding, Location, locate_field
 
 if TYPE_CHECKING:
     from gitsched.query import Database
@@ -33,6 +34,7 @@ def list_reference_findings(db: Database, sources: FindingSources, known: KnownF
             finding = (
                 _make_delivery_finding(missing, sources, location) if missing.in_source else _make_absent_finding(missing, location)
             )
+            finding = finding._replace(field=_locate_reference(missing, located, sources))
             found = LocatedFinding(located, finding, (code, *key), _list_concerned(missing, located))
         yield found
     more = (db.read(REPORTED_COUNT, ALONE) or 0) - MAX_FINDINGS
@@ -46,6 +48,7 @@ def list_reference_findings(db: Database, sources: FindingSources, known: KnownF
             first = [_read(db, key) for key in db.rows_of(REPORTED, group, MAX_NAMES)]
             located, location = _find_location(db, first[0], sources)
             finding = _make_unknown_finding(first, db.read(REPORTED_COUNT, group), location)
+            finding = finding._replace(field=_locate_reference(first[0], located, sources))
             yield LocatedFinding(located, finding, group, _list_concerned(first[0], located))
 
 
@@ -128,6 +131,18 @@ def _find_location(db: RelationReader, missing: LackingObject, sources: FindingS
             own = (plain[5] for plain in read_facts(db, owner).parts if plain[0] == first)
             return owner, _restore_location(next(own, None)) or location
     return None, None
+
+
+def _locate_reference(missing: LackingObject, referrer: Key | None, sources: FindingSources) -> FieldOrigin | None:
+    """Return the field of the object at whose document a finding is located that refers to the missing one; None for one that only
+    contains such an object, or that has no such field."""
+    if referrer is None or referrer in missing.parts:
+        return None
+    template = sources.find_template(referrer)
+    if template is None:
+        return None
+    pointer = locate_reference(template.key, template.body, missing.key, sources.config.pod_paths)
+    return locate_field(template.origin, pointer) if pointer is not None else None
 
 
 def _restore_location(plain: tuple[object, ...] | None) -> Location | None:
