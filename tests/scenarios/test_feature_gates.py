@@ -304,6 +304,23 @@ def test_a_quota_counts_the_workloads_of_all_owners_of_its_namespace(fleet: Flee
         assert quota["status"]["overallUsed"] == {"cpu": used}
 
 
+@pytest.mark.parametrize("amount", ["[10]", "many", "-1"])
+def test_an_error_of_a_quota_says_that_it_limits_nothing(fleet: Fleet, amount: str) -> None:
+    files = {
+        "gitsched.yaml": ALONE.replace("overcommitProtection: false", "quotaEnforcement: true"),
+        "clusters.yaml": cluster("b", 100),
+        "quota.yaml": QUOTA.replace('"8"', amount),
+        "policy.yaml": policy(AGGREGATED),
+        "mail.yaml": deployment("mail", 9),
+    }
+    fleet.commit(files)
+    (error,) = (finding for finding in fleet.reconcile().plan.findings if finding.severity == "error")
+    assert list_bound(fleet, "mail") == {"mail": {"b": 9}}
+    assert error.message.endswith("; a quota that was never valid limits nothing until it is corrected")
+    fleet.commit({"quota.yaml": QUOTA}, hour=1)
+    assert not [finding for finding in fleet.reconcile(1).plan.findings if finding.severity == "error"]
+
+
 @pytest.mark.parametrize(
     ("path", "text", "code", "line"),
     [

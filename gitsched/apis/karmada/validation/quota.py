@@ -14,7 +14,13 @@ from gitsched.model.quantity import MAX_AMOUNT, NANO, Quantity, parse_quantity
 
 
 def validate_quota(body: Body) -> Iterator[Issue]:
-    """Validate a FederatedResourceQuota: its amounts, and that no more is assigned to clusters than it has overall."""
+    """Validate a FederatedResourceQuota: its amounts, and that no more is assigned to clusters than it has overall. Nothing waits for a
+    quota that was never valid, so each error says that it does not limit."""
+    for issue in _find_errors(body):
+        yield issue._replace(message=f"{issue.message}; a quota that was never valid limits nothing until it is corrected")
+
+
+def _find_errors(body: Body) -> Iterator[Issue]:
     overall = as_object(get_field(body, "spec", "overall"))
     yield from _validate_amounts(overall, "spec", "overall")
     assigned: dict[str, int] = {}
