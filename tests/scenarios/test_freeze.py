@@ -32,6 +32,7 @@ from gitsched.report.fleet_tree import write_fleet_tree
 from gitsched.report.history import write_entry
 from gitsched.report.maintenance import serialize_maintenance, write_maintenance
 from gitsched.report.saved_plan import parse_saved_plan, serialize_saved_plan
+from gitsched.report.summary import format_headline
 from gitsched.report.text import write_plan, write_run
 from tests.git.conftest import Server
 
@@ -257,6 +258,21 @@ def test_what_a_freeze_withholds_is_placed_as_before_and_the_guard_is_not_named(
     (entry,) = open_history(pair.settings(4), HistoryFilter()).read_entries(1)
     assert "the freeze withholds nothing any more" in write_entry(entry)
     assert pair.load("gitsched.json").get("workloads") == {"placed": 1 + also}
+
+
+@pytest.mark.parametrize("has_run", [True, False], ids=["a run has withheld it", "no run has planned it"])
+def test_a_comparison_with_what_a_freeze_withholds_on_both_sides_shows_no_change(has_run: bool, pair: Fleet) -> None:
+    pair.reconcile()
+    set_freeze(pair.settings(1), REASON)
+    pair.commit(MOVE, hour=2)
+    if has_run:
+        pair.reconcile(2)
+    pair.git("checkout", "-qb", "text")
+    pair.commit({"README.md": "Notes"}, hour=3)
+    for revision in ("main", "text"):
+        review = compare_plans(pair.settings(4, revision=revision), "main").review
+        assert format_headline(review) == "No changes"
+        assert [move.key.name for move in review.withheld.of_base] == ["web"]
 
 
 def for_one(name: str, *clusters: str) -> str:

@@ -254,9 +254,11 @@ def _compare_with_base(
             notes.append(_MERGE_CONFLICT.format(head=revision, base=name))
         else:
             planned = head._replace(tree=tree, parents=(base.oid, head.oid))
-    # The merge will be made after now, however old the commit is, so its time is now, and timers start then.
-    fetched = fetched._replace(source=planned._replace(time=settings.now.replace(microsecond=0)))
-    earlier = comparer.plan(_omit_releases(context), fetched_base)
+    # The merge will be made after now, however old the commits are, so the time of both is now: timers start then, and what both
+    # decide has the same time.
+    now = settings.now.replace(microsecond=0)
+    fetched = fetched._replace(source=planned._replace(time=now))
+    earlier = comparer.plan(_omit_releases(context), fetched_base._replace(source=base._replace(time=now)))
     # What both commits build alike is no change, also if no run has recorded its commit yet.
     commits = list_source_commits(earlier.variants)
     later = comparer.plan(context, fetched._replace(source_commits=commits, base_tenants=earlier.tenants))

@@ -112,6 +112,8 @@ class _MergedChanges:
     def __init__(
         self, context: RunContext, base: Fetched, changes: Sequence[Commit], is_over: Callable[[], bool], processes: int
     ) -> None:
+        # As in a comparison: the merges will be made now, and the base is planned at the same time.
+        base = base._replace(source=base.source._replace(time=context.settings.now.replace(microsecond=0)))
         self._context, self._base, self._changes, self._is_over = context, base, changes, is_over
         self._repository = context.source.repository
         self._merges: dict[ChangeSet, str | SetVerdict] = {frozenset(): base.source.oid}
@@ -221,8 +223,7 @@ class _MergedChanges:
     def _plan(self, tree: str, wanted: ChangeSet) -> PlannedSet:
         """Return why the plan of a merge with this tree fails, as `gitsched plan BASE` would."""
         last = self._changes[max(wanted)]
-        now = self._context.settings.now.replace(microsecond=0)  # as in a comparison: the merge will be made now
-        source = last._replace(tree=tree, parents=(last.oid, self._base.source.oid), time=now)
+        source = last._replace(tree=tree, parents=(last.oid, self._base.source.oid), time=self._base.source.time)
         fetched = self._base._replace(source=source)
         refuses = len(wanted) > 1 and not self._is_exhaustive  # one reason is enough then
         try:
