@@ -215,13 +215,14 @@ def format_loss_row(row: Simulation) -> tuple[str, ...]:
 
 
 def describe_worst_effect(row: Simulation) -> str:
-    """Return the workload that a loss affects most, and of how many that lack replicas or run on with fewer."""
+    """Return the workload that a loss affects most, and how many more lack replicas or run on with fewer."""
     worst = row.worst
     if not worst:
         return EMPTY_CELL
     shown = count_shown(len(worst), WORST_SHOWN)
     named = ", ".join(map(_describe_effect, worst[:shown]))
-    return f"{named} (worst of {len(worst)})" if len(worst) > shown else named
+    more = len(worst) - shown
+    return f"{named}, and {format_count(more, 'more workload')}" if more else named
 
 
 def _describe_effect(effect: WorkloadEffect) -> str:

@@ -559,7 +559,7 @@ def test_the_html_names_all_that_stop_before_those_that_run_on(fleet: Fleet, sim
     listed = page.split("What lacks most")[1].split("</ul>")[0]
     assert re.findall(r"default/(\S+) becomes unplaced", listed) == names
     losses = simulate("--sweep", "clusters")
-    assert "Deployment default/app-00: unplaced (worst of 10)" in losses
+    assert "Deployment default/app-00: unplaced, and 9 more workloads" in losses
 
 
 def test_the_headline_of_the_html_names_the_condition_of_a_loss(fleet: Fleet, simulate: Simulate) -> None:
