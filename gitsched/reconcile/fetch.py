@@ -180,8 +180,10 @@ def _name_edit(repository: Repository, head: str | None, prefix: str) -> str:
 def fetch_output_history(fetched: Fetched, count: int) -> None:
     """Fetch the last `count` commits of the output branch from its remote, if the repository lacks some of them."""
     repository, head = fetched.output.repository, fetched.output_head
+    if head is None or not repository.is_shallow:
+        return
     known = [*repository.list_first_parents(head, count)]
-    if head is not None and known and len(known) < count and known[-1].parents:
+    if known and len(known) < count and known[-1].parents:
         fetched.output.fetch_history(head, count)
 
 
