@@ -190,8 +190,9 @@ class Review(NamedTuple):
         found = _pair_changed(new, gone)
         # Of a file with an error, the last valid version is used, so that it is not known whether a warning about it is fixed.
         broken = {finding.location.path for finding in new if finding.severity == "error" and finding.location}
-        unknown = [one for one in found.fixed if one.severity == "warning" and one.location and one.location.path in broken]
-        return found._replace(fixed=[one for one in found.fixed if one not in unknown]) if unknown else found
+        return found._replace(
+            fixed=[one for one in found.fixed if not (one.severity == "warning" and one.location and one.location.path in broken)]
+        )
 
     @property
     def unmerged(self) -> datetime | None:

@@ -4,7 +4,7 @@ cluster."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence, Set
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import timedelta
 
 from gitsched.apis.capabilities import ChangeProposal, ChangeProposing
@@ -76,9 +76,9 @@ def _find_counterfactual(baseline: Baseline, template: Document, cluster: str, w
             found = _try_without_added(later, catalog, template.key, edited, found, waiting) if len(edited) > 1 else found
             return found._replace(changes=_restore_origins([*found.changes], edited, baseline.decisions.catalog))
     # A document that is added, as a request to schedule again, is no obstacle, and did not suffice.
-    known_keys = _list_known(baseline.decisions.catalog)
-    obstacles = [change for number, change in enumerate(changes) if number >= len(edited) or edited[number] in known_keys]
-    return Counterfactual(cluster, _restore_origins(obstacles, edited, baseline.decisions.catalog))
+    before = baseline.decisions.catalog
+    obstacles = [change for number, change in enumerate(changes) if number >= len(edited) or _has_document(before, edited[number])]
+    return Counterfactual(cluster, _restore_origins(obstacles, edited, before))
 
 
 def _drop_earlier(changes: list[ProposedChange], edited: list[Key], edit: ChangeProposal) -> None:
@@ -100,8 +100,7 @@ def _try_without_added(
 ) -> Counterfactual:
     """Return the changes without the document that they add, if the others suffice: a request to schedule again is needed only where
     nothing else does that."""
-    known = _list_known(baseline.decisions.catalog)
-    added = next((index for index, one in enumerate(edited) if one not in known), None)
+    added = next((index for index, one in enumerate(edited) if not _has_document(baseline.decisions.catalog, one)), None)
     if added is None:
         return found
     after = decide_changed_catalog(baseline, edit_catalog(catalog, {edited[added]: None}), {key, *waiting})
@@ -114,8 +113,8 @@ def _try_without_added(
     )
 
 
-def _list_known(catalog: Catalog) -> Set[Key]:
-    return catalog.api_documents_by_key.keys() | catalog.templates.keys()
+def _has_document(catalog: Catalog, key: Key) -> bool:
+    return key in catalog.api_documents_by_key or key in catalog.templates
 
 
 def _restore_origins(changes: list[ProposedChange], edited: list[Key], catalog: Catalog) -> tuple[ProposedChange, ...]:
